@@ -1,0 +1,1 @@
+"""Settings with their provenance, the keymap, themes and paths."""

@@ -1,0 +1,1 @@
+"""Prices and estimates. Money here is always an estimate and says so."""

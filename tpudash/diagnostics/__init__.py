@@ -1,0 +1,1 @@
+"""The classifier of error texts and the troubleshooting checklist."""

@@ -1,0 +1,1 @@
+"""Frozen dataclasses and enums of the field: no I/O, and nothing of ours imported."""

@@ -1,0 +1,87 @@
+"""The one exception tree: every error that a user can meet has a title, a detail and a hint.
+
+Exit codes are part of the command-line interface and are owned by this module.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    """What the process tells its caller; see the README's table of exit codes."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_ALLOWED = 3
+    NOT_FOUND = 4
+    NO_CAPACITY = 5
+    OUTCOME_UNKNOWN = 6
+    INTERRUPTED = 130
+
+
+class TpudashError(Exception):
+    """An error worth showing: what went wrong, the evidence, and what to do next.
+
+    Args:
+        title: One line that names what failed, without a full stop.
+        detail: The evidence, in the cloud's or the system's own words. May be empty.
+        hint: What the user can do about it, a command where there is one. May be empty.
+    """
+
+    exit_code: ClassVar[ExitCode] = ExitCode.FAILED
+
+    def __init__(self, title: str, *, detail: str = "", hint: str = "") -> None:
+        super().__init__(title)
+        self.title = title
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.title, self.detail) if part)
+
+
+class OperationFailedError(TpudashError):
+    """The cloud did what was asked for and it failed; nothing is left in doubt."""
+
+
+class UnreachableError(TpudashError):
+    """A service did not answer a question. Nothing is known, and nothing may be concluded."""
+
+
+class UsageError(TpudashError):
+    """What was asked for makes no sense as it was written."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ConfigurationError(TpudashError):
+    """A setting, a file or the machine's set-up stands in the way."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NotAllowedError(TpudashError):
+    """The caller is not signed in, or is signed in and may not do this."""
+
+    exit_code = ExitCode.NOT_ALLOWED
+
+
+class NotFoundError(TpudashError):
+    """The named thing does not exist, by the definite word of whoever would know."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class CapacityError(TpudashError):
+    """There is no capacity or no quota for what was asked for."""
+
+    exit_code = ExitCode.NO_CAPACITY
+
+
+class OutcomeUnknownError(TpudashError):
+    """A change was asked for and no answer came back: it may or may not have happened."""
+
+    exit_code = ExitCode.OUTCOME_UNKNOWN

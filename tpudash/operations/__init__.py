@@ -1,0 +1,1 @@
+"""Acts that change the cloud: plan, confirm, apply, follow, with a journal."""

@@ -1,0 +1,1 @@
+"""One task for each source of facts; a fault stays inside its source."""

@@ -1,0 +1,1 @@
+"""What is known right now: an immutable snapshot, change sets, logs and time series."""

@@ -1,0 +1,1 @@
+"""The Textual screens: they render snapshots and do no I/O."""
