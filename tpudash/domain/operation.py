@@ -1,0 +1,169 @@
+"""Acts that change the cloud, as data: what was asked for, the plan, and its progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tpudash.domain.node import Scheduling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from tpudash.domain.failure import Failure
+
+
+class OperationKind(StrEnum):
+    """What an operation does."""
+
+    LAUNCH = "launch"
+    RESUME = "resume"
+    DELETE = "delete"
+
+
+class OperationState(StrEnum):
+    """How far an operation got; UNKNOWN means that it may or may not have happened."""
+
+    RUNNING = "RUNNING"
+    DONE = "DONE"
+    FAILED = "FAILED"
+    UNKNOWN = "UNKNOWN"
+    INTERRUPTED = "INTERRUPTED"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchRequest:
+    """A run that its owner wants to have.
+
+    Attributes:
+        zones: Candidate zones in order of preference; at least one.
+        runtime_version: None chooses one that fits the accelerator type.
+        trainer_arguments: Further flags for the trainer, as they stand on its command line.
+        max_cost_usd: The most that the run may cost, or None for no cap.
+    """
+
+    run: str
+    accelerator_type: str
+    zones: tuple[str, ...]
+    bucket: str
+    scheduling: Scheduling = Scheduling.SPOT
+    runtime_version: str | None = None
+    steps: int | None = None
+    checkpoint_every_steps: int | None = None
+    seed: int | None = None
+    trainer_arguments: tuple[str, ...] = ()
+    delete_node_when_done: bool = False
+    max_cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One call that would be made, exactly as it would be made.
+
+    Attributes:
+        call: Full method name, such as `google.cloud.tpu.v2.Tpu/CreateNode`, or a file action.
+        target: The resource or URL that it concerns.
+        request: The request as JSON-like data, without secrets.
+    """
+
+    call: str
+    target: str
+    request: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an operation would do, shown before anything is done.
+
+    Attributes:
+        title: One line, such as "Launch demo on v2-8 (spot) in us-central1-b".
+        effects: What it means, a sentence each: what is created, deleted, kept, lost.
+        warnings: What the user should know before saying yes.
+        cost_per_hour_usd: Rate after the operation, or None if unknown.
+        confirm_word: What has to be typed to confirm, or None where a yes is enough.
+        nodes: Full names of the nodes that it creates or deletes.
+        payload: What the operations room needs to carry it out; opaque to everyone else.
+    """
+
+    kind: OperationKind
+    run: str | None
+    title: str
+    steps: tuple[PlanStep, ...]
+    effects: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cost_per_hour_usd: float | None = None
+    confirm_word: str | None = None
+    nodes: tuple[str, ...] = ()
+    payload: object = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationProgress:
+    """How far one operation got.
+
+    Attributes:
+        operation_id: Our own id, under which the journal holds it.
+        message: What it is doing or waiting for now, in a sentence.
+        steps_done: How many of `steps_total` are finished.
+        failure: Why it failed, classified, if it did.
+    """
+
+    operation_id: str
+    kind: OperationKind
+    run: str | None
+    state: OperationState
+    message: str
+    started: datetime
+    updated: datetime
+    steps_done: int = 0
+    steps_total: int = 0
+    nodes: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchChoices:
+    """What fits together in one zone, as the API lists it."""
+
+    zone: str
+    accelerator_types: tuple[str, ...]
+    runtime_versions: tuple[str, ...]
+
+
+class OperationsPort(Protocol):
+    """What a screen may ask of the operations room. Watch mode has none."""
+
+    async def launch_choices(self, zone: str) -> LaunchChoices:
+        """List the accelerator types and runtime versions that a zone offers."""
+        ...
+
+    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
+        """Return the runtime version that the bundled trainer wants on this type."""
+        ...
+
+    async def plan_launch(self, request: LaunchRequest) -> Plan:
+        """Check the request against the cloud and return the plan; changes nothing."""
+        ...
+
+    async def plan_resume(self, run: str) -> Plan:
+        """Return the plan to continue a run on a new node; changes nothing."""
+        ...
+
+    async def plan_delete(self, targets: Sequence[str]) -> Plan:
+        """Return the plan to delete runs (by name) or nodes (by full name); changes nothing."""
+        ...
+
+    def start(self, plan: Plan) -> OperationProgress:
+        """Carry out a confirmed plan in the background; progress goes to the store."""
+        ...
+
+
+class EmulatorPort(Protocol):
+    """What a screen may ask of the local emulator, where the endpoint is one."""
+
+    async def preempt(self, node: str, notice_s: float) -> None:
+        """Take a node away as Google would, with that many seconds of notice."""
+        ...

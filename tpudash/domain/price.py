@@ -1,0 +1,47 @@
+"""Prices and estimates. All money is in US dollars and is an estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from tpudash.domain.node import Scheduling
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """A dated list price of one chip for one hour.
+
+    Attributes:
+        per_chip_hour_usd: US dollars for each chip and hour.
+        source: Where the price was read.
+        as_of: The day it was read.
+        is_example: True where the price moves so much that it may be far off (bundled spot prices).
+    """
+
+    per_chip_hour_usd: float
+    source: str
+    as_of: date | None
+    region: str
+    scheduling: Scheduling
+    is_example: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What something costs, by chips x dated price x observed time.
+
+    Attributes:
+        per_hour_usd: Rate now; 0.0 when nothing is charged now; None when the price is unknown.
+        accrued_usd: Total so far; None when unknown.
+        is_lower_bound: True when a part is unknown, so that the total is "at least" this much.
+        price: The price that was used, if one was found.
+    """
+
+    per_hour_usd: float | None
+    accrued_usd: float | None
+    is_lower_bound: bool = False
+    price: Price | None = None

@@ -1,0 +1,238 @@
+"""Training runs: a named job of one owner, its attempts (one for each node life), its checkpoints.
+
+The records are JSON files in the run's bucket and a JSON value in the node's metadata; they are
+what tpudash and the trainer's agent share. A reader refuses a `schema` that it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# msgspec resolves these annotations when it decodes, so they must exist at run time.
+from datetime import datetime  # noqa: TC003
+
+from tpudash.domain.node import Scheduling  # noqa: TC001
+
+SCHEMA: Final = 1
+RecordT = TypeVar("RecordT")
+RUN_NAME_PATTERN: Final = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?")
+
+
+class RunState(StrEnum):
+    """What a run is doing, as one word."""
+
+    LAUNCHING = "LAUNCHING"
+    WAITING = "WAITING"
+    TRAINING = "TRAINING"
+    STALLED = "STALLED"
+    PREEMPTED = "PREEMPTED"
+    RESUMING = "RESUMING"
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    DELETED = "DELETED"
+
+
+class AttemptState(StrEnum):
+    """What the agent last wrote about its attempt."""
+
+    STARTING = "STARTING"
+    TRAINING = "TRAINING"
+    FINISHED = "FINISHED"
+    PREEMPTED = "PREEMPTED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """The trainer's code as an archive in the bucket, named by its content."""
+
+    url: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What to run on the workers, whatever the framework.
+
+    Attributes:
+        command: The command without its paths, which the agent appends.
+        workers: `first` (worker 0 of a slice, as TensorFlow wants) or `all`.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+    workers: str = "first"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """A run as its owner asked for it: `run.json`, and `tpudash-spec` in the node's metadata.
+
+    Attributes:
+        attempt: The newest attempt that was begun, from 1.
+        bucket: `gs://NAME`, or an absolute folder on this machine.
+        run_url: `BUCKET/tpudash/runs/RUN`.
+        max_cost_usd: The most that the run may cost, or None for no cap.
+        deleted: When its owner deleted its nodes, if that was the last thing done.
+        failure: Why its node could not be made, if that was the last thing tried.
+    """
+
+    run: str
+    owner: str
+    attempt: int
+    project: str
+    zone: str
+    bucket: str
+    run_url: str
+    recipe: Recipe
+    accelerator_type: str
+    runtime_version: str
+    scheduling: Scheduling
+    created: datetime
+    bundle: Bundle | None = None
+    target_step: int | None = None
+    checkpoint_every_steps: int | None = None
+    seed: int | None = None
+    delete_node_when_done: bool = False
+    max_cost_usd: float | None = None
+    deleted: datetime | None = None
+    failure: dict[str, Any] | None = None
+    schema: int = SCHEMA
+
+    @property
+    def node_id(self) -> str:
+        """The id of the node that this attempt runs on."""
+        return f"{self.run}-{self.attempt}"
+
+    def next_attempt(self) -> RunSpec:
+        """Return the spec of the attempt after this one."""
+        return replace(self, attempt=self.attempt + 1, deleted=None, failure=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptRecord:
+    """`attempts/<n>.json`: what the agent of worker 0 last knew of its attempt.
+
+    Attributes:
+        updated: When the agent wrote it; its age is the age of everything else in it.
+        restored_step: The step that this attempt began from; 0 is from scratch.
+        steps_lost: Last step seen of the life before, less `restored_step`.
+        restarts: How often the trainer was started again on the same node.
+    """
+
+    run: str
+    attempt: int
+    node: str
+    state: str
+    started: datetime
+    updated: datetime
+    zone: str = ""
+    project: str = ""
+    accelerator_type: str = ""
+    worker: int = 0
+    stage: str | None = None
+    ended: datetime | None = None
+    exit_code: int | None = None
+    restarts: int = 0
+    restored_step: int | None = None
+    steps_lost: int | None = None
+    step: int | None = None
+    checkpoint_step: int | None = None
+    target_step: int | None = None
+    loss: float | None = None
+    accuracy: float | None = None
+    examples_per_second: float | None = None
+    error: dict[str, Any] | None = None
+    quarantined: tuple[str, ...] = ()
+    log_entries_dropped: int = 0
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """`result.json`: written once, when the run reached its target step."""
+
+    run: str
+    attempt: int
+    finished: datetime
+    step: int
+    metrics: dict[str, Any] = field(default_factory=dict)
+    export: str | None = None
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as it stands, put together from its records, its nodes and its requests.
+
+    Attributes:
+        reason: One sentence: why it is in this state, and what can be done.
+        steps_lost: Sum over all attempts of steps that had to be done again.
+        last_heard: When the agent last wrote, or None.
+        nodes: Full names of the nodes that carry its label now.
+        step: Newest step seen anywhere, which may be after the last checkpoint.
+    """
+
+    name: str
+    owner: str
+    state: RunState
+    spec: RunSpec | None = None
+    reason: str = ""
+    step: int | None = None
+    target_step: int | None = None
+    checkpoint_step: int | None = None
+    attempts: tuple[AttemptRecord, ...] = ()
+    steps_lost: int | None = None
+    nodes: tuple[str, ...] = ()
+    result: RunResult | None = None
+    last_heard: datetime | None = None
+    loss: float | None = None
+    accuracy: float | None = None
+    examples_per_second: float | None = None
+
+    @property
+    def final_metrics(self) -> Mapping[str, Any] | None:
+        """The metrics of the finished run, or None."""
+        return self.result.metrics if self.result else None
+
+    @property
+    def steps_at_risk(self) -> int | None:
+        """Steps since the last checkpoint, which a preemption without notice would cost."""
+        if self.step is None or self.state not in {RunState.TRAINING, RunState.STALLED}:
+            return None
+        return max(0, self.step - (self.checkpoint_step or 0))
+
+
+class RecordError(ValueError):
+    """A record is not what it should be; the text says which field and why."""
+
+
+def decode_record(kind: type[RecordT], data: bytes | str) -> RecordT:
+    """Decode one JSON record.
+
+    Raises:
+        RecordError: Not JSON, of the wrong shape, or of a schema newer than this version knows.
+    """
+    try:
+        record = msgspec.json.decode(data, type=kind, strict=False)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordError(str(error)) from error
+    schema = getattr(record, "schema", SCHEMA)
+    if schema > SCHEMA:
+        msg = f"schema {schema} is newer than this tpudash understands ({SCHEMA})"
+        raise RecordError(msg)
+    return record
+
+
+def encode_record(record: RunSpec | AttemptRecord | RunResult) -> bytes:
+    """Encode one record as JSON, indented, with times in RFC 3339."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=2)

@@ -1,0 +1,204 @@
+"""What the rest of tpudash may ask of the outside world.
+
+Every method raises `tpudash.errors.TpudashError` and nothing else; its `failure` carries the
+classified cause. A method that changes something raises `OutcomeUnknownError` when no answer came
+back. Times are aware and in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from datetime import datetime, timedelta
+
+    from tpudash.domain.failure import CloudStatus
+    from tpudash.domain.log import LogEntry
+    from tpudash.domain.metric import MetricSeries
+    from tpudash.domain.node import Node, NodeListing, NodeTemplate
+    from tpudash.domain.price import Price
+    from tpudash.domain.request import QueuedResource, RequestListing
+
+
+@dataclass(frozen=True, slots=True)
+class CloudOperation:
+    """A long-running operation as `google.longrunning.Operations` tells it.
+
+    Attributes:
+        error: The error in which it ended, or None.
+        target: Full name of the resource that it works on.
+        verb: `create`, `delete`, ..., as its metadata says.
+    """
+
+    name: str
+    done: bool
+    error: CloudStatus | None = None
+    target: str = ""
+    verb: str = ""
+    create_time: datetime | None = None
+    end_time: datetime | None = None
+
+
+class TpuGateway(Protocol):
+    """The Cloud TPU API, v2."""
+
+    async def list_nodes(self, location: str = "-") -> NodeListing:
+        """List all nodes of a location (`-` is every zone), all pages of them."""
+        ...
+
+    async def get_node(self, name: str) -> Node:
+        """Return one node by full name; raises `NotFoundError` when it is gone for sure."""
+        ...
+
+    async def create_node(self, zone: str, node_id: str, template: NodeTemplate) -> CloudOperation:
+        """Begin to create a node."""
+        ...
+
+    async def delete_node(self, name: str) -> CloudOperation:
+        """Begin to delete a node."""
+        ...
+
+    async def get_operation(self, name: str) -> CloudOperation:
+        """Return a long-running operation as it stands."""
+        ...
+
+    async def list_requests(self, location: str = "-") -> RequestListing:
+        """List all queued resources of a location."""
+        ...
+
+    async def get_request(self, name: str) -> QueuedResource:
+        """Return one queued resource by full name."""
+        ...
+
+    async def delete_request(self, name: str, *, force: bool = False) -> CloudOperation:
+        """Begin to delete a queued resource."""
+        ...
+
+    async def list_zones(self) -> tuple[str, ...]:
+        """List the zones that this project sees."""
+        ...
+
+    async def list_accelerator_types(self, zone: str) -> tuple[str, ...]:
+        """List the accelerator types that a zone offers."""
+        ...
+
+    async def list_runtime_versions(self, zone: str) -> tuple[str, ...]:
+        """List the runtime versions that a zone offers."""
+        ...
+
+
+class MonitoringGateway(Protocol):
+    """Cloud Monitoring, reading."""
+
+    async def list_series(
+        self, metric: str, *, start: datetime, end: datetime, period: timedelta
+    ) -> tuple[MetricSeries, ...]:
+        """Read one metric for all nodes of the project, aligned to `period`, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TailBatch:
+    """One response of a log tail.
+
+    Attributes:
+        suppressed: Entries left out since the last batch, a lower bound.
+    """
+
+    entries: tuple[LogEntry, ...]
+    suppressed: int = 0
+
+
+class LoggingGateway(Protocol):
+    """Cloud Logging, reading."""
+
+    async def list_entries(
+        self, filter_: str, *, newest_first: bool = False, limit: int = 1000
+    ) -> tuple[LogEntry, ...]:
+        """List entries that match, in order of their timestamps."""
+        ...
+
+    def tail(self, filter_: str) -> AsyncIterator[TailBatch]:
+        """Stream entries as they arrive, until the caller stops or an error is raised."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A budget of a billing account, with its thresholds (0.5 is 50 %)."""
+
+    name: str
+    display_name: str
+    amount: float | None
+    currency: str
+    thresholds: tuple[float, ...] = ()
+    raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BillingInfo:
+    """Which billing account pays for the project, and whether billing is on."""
+
+    account: str
+    enabled: bool
+
+
+class BillingGateway(Protocol):
+    """Cloud Billing: the catalogue of prices, the project's account, its budgets."""
+
+    async def list_tpu_prices(self) -> Sequence[tuple[str, str, Price]]:
+        """Return (generation, variant, price) of each TPU SKU that could be read."""
+        ...
+
+    async def billing_info(self) -> BillingInfo:
+        """Return the project's billing account."""
+        ...
+
+    async def list_budgets(self, account: str) -> tuple[Budget, ...]:
+        """List the budgets of an account that the caller may see."""
+        ...
+
+
+class BucketGateway(Protocol):
+    """Files of a bucket: a `gs://` bucket, or a folder on this machine."""
+
+    async def exists(self, url: str) -> bool:
+        """Whether a bucket, folder or file exists."""
+        ...
+
+    async def read(self, url: str) -> bytes | None:
+        """Return a file's content, or None when it does not exist."""
+        ...
+
+    async def write(self, url: str, data: bytes, *, only_if_absent: bool = False) -> bool:
+        """Write a whole file at once; False when it was there and must not be replaced."""
+        ...
+
+    async def rename(self, url: str, new_url: str) -> None:
+        """Move a file within its bucket."""
+        ...
+
+    async def list(self, url: str) -> tuple[str, ...]:
+        """List the URLs of files and folders directly below a folder."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """All gateways of one connection.
+
+    Attributes:
+        is_emulator: Whether the endpoint said that it is the local emulator; for labels only.
+        account: Who is signed in, or None if that is not known.
+    """
+
+    project: str
+    tpu: TpuGateway
+    monitoring: MonitoringGateway
+    logging: LoggingGateway
+    billing: BillingGateway
+    bucket: BucketGateway
+    is_emulator: bool = False
+    account: str | None = None

@@ -1,0 +1,150 @@
+"""What sources tell the store, and what the store tells those who watch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tpudash.domain.finding import Finding
+    from tpudash.domain.log import LogEntry
+    from tpudash.domain.metric import MetricSeries
+    from tpudash.domain.node import NodeListing
+    from tpudash.domain.operation import OperationProgress
+    from tpudash.domain.request import RequestListing
+    from tpudash.domain.run import Run
+    from tpudash.store.snapshot import SourceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class NodesListed:
+    """A full listing of nodes; zones in `listing.unreachable` keep what was known."""
+
+    listing: NodeListing
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsListed:
+    """A full listing of queued resources."""
+
+    listing: RequestListing
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunsRead:
+    """All runs that are known now."""
+
+    runs: tuple[Run, ...]
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LogsArrived:
+    """Log entries, in any order; `suppressed` counts those that the source left out."""
+
+    entries: tuple[LogEntry, ...]
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRead:
+    """Time series of some metrics, to be merged with what is known."""
+
+    series: tuple[MetricSeries, ...]
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsMade:
+    """The checklist as it stands."""
+
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationChanged:
+    """One operation moved on."""
+
+    progress: OperationProgress
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReported:
+    """A source answered, or failed to."""
+
+    status: SourceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class TombstonesDismissed:
+    """The user no longer wants to see these vanished nodes."""
+
+    names: frozenset[str]
+
+
+Change: TypeAlias = (
+    NodesListed
+    | RequestsListed
+    | RunsRead
+    | LogsArrived
+    | SeriesRead
+    | FindingsMade
+    | OperationChanged
+    | SourceReported
+    | TombstonesDismissed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """Which parts of the snapshot are no longer as they were.
+
+    Attributes:
+        nodes: Full names of nodes that came, went or changed (tombstones included).
+        logs: How many log entries were added.
+        series: Node ids whose time series got new points.
+    """
+
+    nodes: frozenset[str] = frozenset()
+    requests: frozenset[str] = frozenset()
+    runs: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
+    operations: frozenset[str] = frozenset()
+    series: frozenset[str] = frozenset()
+    logs: int = 0
+    findings: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything changed at all."""
+        return any(
+            (
+                self.nodes,
+                self.requests,
+                self.runs,
+                self.sources,
+                self.operations,
+                self.series,
+                self.logs,
+                self.findings,
+            )
+        )
+
+    def merge(self, later: ChangeSet) -> ChangeSet:
+        """Return both change sets as one."""
+        return ChangeSet(
+            nodes=self.nodes | later.nodes,
+            requests=self.requests | later.requests,
+            runs=self.runs | later.runs,
+            sources=self.sources | later.sources,
+            operations=self.operations | later.operations,
+            series=self.series | later.series,
+            logs=self.logs + later.logs,
+            findings=self.findings or later.findings,
+        )
+
+
+NOTHING = ChangeSet()

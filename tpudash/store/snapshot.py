@@ -1,0 +1,113 @@
+"""The immutable picture of everything that is known now, each part with the age of its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime, timedelta
+
+    from tpudash.domain.finding import Finding
+    from tpudash.domain.node import Node
+    from tpudash.domain.operation import OperationProgress
+    from tpudash.domain.request import QueuedResource
+    from tpudash.domain.run import Run
+
+NODES: Final = "nodes"
+REQUESTS: Final = "requests"
+RUNS: Final = "runs"
+METRICS: Final = "metrics"
+LOGS: Final = "logs"
+PRICES: Final = "prices"
+CHECKLIST: Final = "checklist"
+SOURCES: Final = (NODES, REQUESTS, RUNS, METRICS, LOGS, PRICES, CHECKLIST)
+
+
+class SourceState(StrEnum):
+    """How a source of facts is doing."""
+
+    WAITING = "waiting"
+    """Nothing was heard yet."""
+    OK = "ok"
+    FAILING = "failing"
+    """What it said last is kept and grows old."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One source of facts: when it last answered, and what is wrong if it does not.
+
+    Attributes:
+        last_success: When it last answered, or None.
+        title: What is wrong, in one line; empty when nothing is.
+        interval_s: How often it is asked now.
+    """
+
+    name: str
+    state: SourceState = SourceState.WAITING
+    last_success: datetime | None = None
+    last_attempt: datetime | None = None
+    title: str = ""
+    detail: str = ""
+    hint: str = ""
+    interval_s: float = 0.0
+
+    def age(self, now: datetime) -> timedelta | None:
+        """Return how old the source's facts are, or None if there are none."""
+        return None if self.last_success is None else now - self.last_success
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTimes:
+    """What was seen of a node's life by this process.
+
+    Attributes:
+        first_seen: When it was first listed.
+        state_since: When its present state was first seen.
+        ready_since: When it was first seen READY, or None.
+        ready_until: When it was first seen no longer READY after that, or None.
+    """
+
+    first_seen: datetime
+    state_since: datetime
+    ready_since: datetime | None = None
+    ready_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A node that vanished, kept until the user dismisses it."""
+
+    node: Node
+    vanished: datetime
+    times: NodeTimes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that is known now. Nodes and requests by full name, runs by name.
+
+    Attributes:
+        unreachable: Locations whose nodes are unknown now, with when that was first seen.
+        operations: Operations of this session and those taken up from the journal, by id.
+    """
+
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    times: Mapping[str, NodeTimes] = field(default_factory=dict)
+    tombstones: Mapping[str, Tombstone] = field(default_factory=dict)
+    requests: Mapping[str, QueuedResource] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    operations: Mapping[str, OperationProgress] = field(default_factory=dict)
+    unreachable: Mapping[str, datetime] = field(default_factory=dict)
+    sources: Mapping[str, SourceStatus] = field(
+        default_factory=lambda: {name: SourceStatus(name) for name in SOURCES}
+    )
+
+    def nodes_of(self, run: str) -> tuple[Node, ...]:
+        """Return the nodes that carry a run's label, oldest attempt first."""
+        found = [node for node in self.nodes.values() if node.run == run]
+        return tuple(sorted(found, key=lambda node: (node.attempt or 0, node.name)))
