@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from tpudash.domain.operation import OperationProgress
     from tpudash.domain.request import RequestListing
     from tpudash.domain.run import Run
-    from tpudash.store.snapshot import SourceStatus
+    from tpudash.store.snapshot import ConnectionInfo, SourceStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The connection stands, and says what it is."""
+
+    info: ConnectionInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,8 @@ class TombstonesDismissed:
 
 
 Change: TypeAlias = (
-    NodesListed
+    Connected
+    | NodesListed
     | RequestsListed
     | RunsRead
     | LogsArrived
@@ -117,6 +125,7 @@ class ChangeSet:
     series: frozenset[str] = frozenset()
     logs: int = 0
     findings: bool = False
+    connection: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything changed at all."""
@@ -130,6 +139,7 @@ class ChangeSet:
                 self.series,
                 self.logs,
                 self.findings,
+                self.connection,
             )
         )
 
@@ -144,6 +154,7 @@ class ChangeSet:
             series=self.series | later.series,
             logs=self.logs + later.logs,
             findings=self.findings or later.findings,
+            connection=self.connection or later.connection,
         )
 
 

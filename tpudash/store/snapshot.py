@@ -61,6 +61,21 @@ class SourceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionInfo:
+    """Where the facts come from, for labels on the screen only.
+
+    Attributes:
+        endpoint: `HOST:PORT` of a local endpoint, or None for Google Cloud.
+        account: Who is signed in, or None if that is not known.
+    """
+
+    project: str
+    endpoint: str | None = None
+    account: str | None = None
+    is_emulator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NodeTimes:
     """What was seen of a node's life by this process.
 
@@ -95,6 +110,7 @@ class Snapshot:
         operations: Operations of this session and those taken up from the journal, by id.
     """
 
+    connection: ConnectionInfo | None = None
     nodes: Mapping[str, Node] = field(default_factory=dict)
     times: Mapping[str, NodeTimes] = field(default_factory=dict)
     tombstones: Mapping[str, Tombstone] = field(default_factory=dict)

@@ -1,0 +1,95 @@
+"""The newest log entries, in order of time, bounded in number and in bytes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tpudash.domain.log import LogEntry
+
+DEFAULT_ENTRIES: Final = 50_000
+DEFAULT_BYTES: Final = 64 * 1024 * 1024
+ENTRY_OVERHEAD_BYTES: Final = 400
+
+
+class LogRing:
+    """Entries of all nodes, oldest first, each known once.
+
+    A late entry is put where its timestamp belongs. `revision` grows whenever the order of what
+    was there before changes (a late entry, an eviction), so that a view knows when appending is
+    not enough.
+
+    Args:
+        max_entries: How many entries are kept at most.
+        max_bytes: How many bytes of text are kept at most, overhead included.
+    """
+
+    def __init__(self, max_entries: int = DEFAULT_ENTRIES, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._entries: deque[LogEntry] = deque()
+        self._seen: set[tuple[str, str, str]] = set()
+        self._bytes = 0
+        self.evicted = 0
+        self.suppressed = 0
+        self.revision = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        return iter(self._entries)
+
+    def newest(self, count: int) -> tuple[LogEntry, ...]:
+        """Return the last `count` entries, oldest first."""
+        start = max(0, len(self._entries) - count)
+        return tuple(self._entries[index] for index in range(start, len(self._entries)))
+
+    def add(self, entries: Iterable[LogEntry]) -> tuple[LogEntry, ...]:
+        """Add entries and return those that were new, in order of time."""
+        fresh = []
+        for entry in sorted(entries, key=lambda entry: entry.timestamp):
+            key = _identity(entry)
+            if key in self._seen:
+                continue
+            self._seen.add(key)
+            self._insert(entry)
+            self._bytes += _size(entry)
+            fresh.append(entry)
+        self._evict()
+        return tuple(fresh)
+
+    def _insert(self, entry: LogEntry) -> None:
+        if not self._entries or entry.timestamp >= self._entries[-1].timestamp:
+            self._entries.append(entry)
+            return
+        at = bisect_right(self._entries, entry.timestamp, key=lambda known: known.timestamp)
+        self._entries.insert(at, entry)
+        self.revision += 1
+
+    def _evict(self) -> None:
+        over = False
+        while self._entries and (
+            len(self._entries) > self._max_entries or self._bytes > self._max_bytes
+        ):
+            gone = self._entries.popleft()
+            self._seen.discard(_identity(gone))
+            self._bytes -= _size(gone)
+            self.evicted += 1
+            over = True
+        self.revision += over
+
+
+def _identity(entry: LogEntry) -> tuple[str, str, str]:
+    """Entries that share log, timestamp and insert id are one (LogEntry.insert_id)."""
+    key = entry.insert_id or entry.text
+    return (entry.node_id, entry.timestamp.isoformat(), key)
+
+
+def _size(entry: LogEntry) -> int:
+    # The payload is as large as what was sent for it; its rendered text stands for it well enough.
+    return ENTRY_OVERHEAD_BYTES + len(entry.text) * (2 if entry.payload else 1)

@@ -1,0 +1,202 @@
+"""The one place where facts meet: sources apply changes, screens subscribe to change sets.
+
+Everything happens on one event loop, so nothing here is locked and nothing here waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import singledispatchmethod
+from typing import TYPE_CHECKING, Final
+
+from tpudash.domain.node import NodeState
+from tpudash.store.changes import (
+    NOTHING,
+    Change,
+    ChangeSet,
+    Connected,
+    FindingsMade,
+    LogsArrived,
+    NodesListed,
+    OperationChanged,
+    RequestsListed,
+    RunsRead,
+    SeriesRead,
+    SourceReported,
+    TombstonesDismissed,
+)
+from tpudash.store.log_ring import LogRing
+from tpudash.store.series_book import SeriesBook
+from tpudash.store.snapshot import NodeTimes, Snapshot, Tombstone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from typing import TypeVar
+
+    from tpudash.domain.node import Node
+
+    ValueT = TypeVar("ValueT")
+
+logger = logging.getLogger(__name__)
+
+MAX_TOMBSTONES: Final = 200
+
+
+class Store:
+    """Holds the present snapshot, the log entries and the time series.
+
+    Attributes:
+        snapshot: Everything that is known now; replaced as a whole, never changed in place.
+    """
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot()
+        self.logs = LogRing()
+        self.series = SeriesBook()
+        self._subscribers: list[Callable[[ChangeSet], None]] = []
+
+    def subscribe(self, callback: Callable[[ChangeSet], None]) -> Callable[[], None]:
+        """Call `callback` after each change; returns a function that ends the subscription."""
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    def apply(self, change: Change) -> ChangeSet:
+        """Take in one change and tell every subscriber what it touched."""
+        changes = self._apply(change)
+        if changes:
+            for callback in tuple(self._subscribers):
+                callback(changes)
+        return changes
+
+    @singledispatchmethod
+    def _apply(self, change: Change) -> ChangeSet:
+        msg = f"the store does not know this change: {change!r}"
+        raise TypeError(msg)
+
+    @_apply.register
+    def _(self, change: Connected) -> ChangeSet:
+        if change.info == self.snapshot.connection:
+            return NOTHING
+        self.snapshot = replace(self.snapshot, connection=change.info)
+        return ChangeSet(connection=True)
+
+    @_apply.register
+    def _(self, change: NodesListed) -> ChangeSet:
+        before = self.snapshot
+        silent = frozenset(change.listing.unreachable)
+        after = {node.name: node for node in change.listing.nodes}
+        after |= {
+            name: node
+            for name, node in before.nodes.items()
+            if name not in after and node.zone in silent
+        }
+        vanished = before.nodes.keys() - after.keys()
+        tombstones = {
+            name: Tombstone(before.nodes[name], change.as_of, before.times.get(name))
+            for name in vanished
+        }
+        kept = {name: stone for name, stone in before.tombstones.items() if name not in after}
+        self.snapshot = replace(
+            before,
+            nodes=after,
+            times={
+                name: _times(node, before.nodes.get(name), before.times.get(name), change.as_of)
+                for name, node in after.items()
+            },
+            tombstones=dict(list((kept | tombstones).items())[-MAX_TOMBSTONES:]),
+            unreachable={
+                zone: before.unreachable.get(zone, change.as_of) for zone in sorted(silent)
+            },
+        )
+        touched = _differences(before.nodes, after)
+        sources = frozenset(("nodes",)) if silent != frozenset(before.unreachable) else frozenset()
+        return ChangeSet(nodes=touched, sources=sources)
+
+    @_apply.register
+    def _(self, change: RequestsListed) -> ChangeSet:
+        before = self.snapshot.requests
+        silent = frozenset(change.listing.unreachable)
+        after = {request.name: request for request in change.listing.requests}
+        after |= {
+            name: request
+            for name, request in before.items()
+            if name not in after and request.zone in silent
+        }
+        self.snapshot = replace(self.snapshot, requests=after)
+        return ChangeSet(requests=_differences(before, after))
+
+    @_apply.register
+    def _(self, change: RunsRead) -> ChangeSet:
+        before = self.snapshot.runs
+        after = {run.name: run for run in change.runs}
+        self.snapshot = replace(self.snapshot, runs=after)
+        return ChangeSet(runs=_differences(before, after))
+
+    @_apply.register
+    def _(self, change: LogsArrived) -> ChangeSet:
+        self.logs.suppressed += change.suppressed
+        return ChangeSet(logs=len(self.logs.add(change.entries)))
+
+    @_apply.register
+    def _(self, change: SeriesRead) -> ChangeSet:
+        return ChangeSet(series=self.series.add(change.series))
+
+    @_apply.register
+    def _(self, change: FindingsMade) -> ChangeSet:
+        if change.findings == self.snapshot.findings:
+            return NOTHING
+        self.snapshot = replace(self.snapshot, findings=change.findings)
+        return ChangeSet(findings=True)
+
+    @_apply.register
+    def _(self, change: OperationChanged) -> ChangeSet:
+        progress = change.progress
+        if self.snapshot.operations.get(progress.operation_id) == progress:
+            return NOTHING
+        operations = {**self.snapshot.operations, progress.operation_id: progress}
+        self.snapshot = replace(self.snapshot, operations=operations)
+        return ChangeSet(operations=frozenset((progress.operation_id,)))
+
+    @_apply.register
+    def _(self, change: SourceReported) -> ChangeSet:
+        status = change.status
+        if self.snapshot.sources.get(status.name) == status:
+            return NOTHING
+        self.snapshot = replace(
+            self.snapshot, sources={**self.snapshot.sources, status.name: status}
+        )
+        return ChangeSet(sources=frozenset((status.name,)))
+
+    @_apply.register
+    def _(self, change: TombstonesDismissed) -> ChangeSet:
+        gone = change.names & self.snapshot.tombstones.keys()
+        self.snapshot = replace(
+            self.snapshot,
+            tombstones={
+                name: stone for name, stone in self.snapshot.tombstones.items() if name not in gone
+            },
+        )
+        self.series.forget(name.rsplit("/", 1)[-1] for name in gone)
+        return ChangeSet(nodes=frozenset(gone))
+
+
+def _differences(before: Mapping[str, ValueT], after: Mapping[str, ValueT]) -> frozenset[str]:
+    """Return the keys that came, went, or hold another value."""
+    return frozenset(
+        key for key in before.keys() | after.keys() if before.get(key) != after.get(key)
+    )
+
+
+def _times(node: Node, before: Node | None, known: NodeTimes | None, as_of: datetime) -> NodeTimes:
+    """Bring a node's observed times up to date with its present state."""
+    is_ready = node.state == NodeState.READY
+    if before is None or known is None:
+        return NodeTimes(as_of, as_of, ready_since=as_of if is_ready else None)
+    if before.state == node.state:
+        return known
+    if is_ready:
+        return replace(known, state_since=as_of, ready_since=as_of, ready_until=None)
+    was_ready = before.state == NodeState.READY
+    return replace(known, state_since=as_of, ready_until=as_of if was_ready else known.ready_until)
