@@ -1,0 +1,78 @@
+"""The demo as a stranger meets it: on a real terminal of 80x24, however it is ended."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.conftest import TPUDASH, clean_environment, processes_below
+from tests.e2e.pty_screen import PtyScreen
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LEAVE_ALTERNATE_SCREEN = b"\x1b[?1049l"
+SHOW_CURSOR = b"\x1b[?25h"
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[PtyScreen]:
+    screen = start_demo(tmp_path)
+    try:
+        yield screen
+    finally:
+        screen.close()
+        wait_until(lambda: not processes_below(tmp_path), within=15, what="no process is left")
+
+
+def start_demo(folder: Path) -> PtyScreen:
+    return PtyScreen([*TPUDASH, "demo"], environment=clean_environment(folder), folder=folder)
+
+
+@pytest.mark.trains
+def test_the_demo_trains_is_preempted_resumed_and_deleted_at_80x24(
+    demo: PtyScreen, tmp_path: Path
+) -> None:
+    demo.wait_for("CREATING", within=30)
+    demo.wait_for("READY", within=30)
+    demo.wait_for(re.compile(r"TRAINING"), within=60)
+    demo.type("3")
+    demo.wait_for(re.compile(r"loss"), within=60)
+    demo.type("1")
+    demo.type(":")
+    demo.type("preempt")
+    demo.wait_for(re.compile("preempt", re.IGNORECASE))
+    demo.type("\r")
+    demo.wait_for("PREEMPTED", within=60)
+    demo.type("R")
+    demo.wait_for(re.compile("cancel", re.IGNORECASE))
+    demo.type("\x1b")
+    demo.type("q")
+    assert processes_below(tmp_path), "the demo still runs until it is told to end"
+
+
+@pytest.mark.trains
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_however_the_demo_ends_no_process_is_left(tmp_path: Path, how: signal.Signals) -> None:
+    demo = start_demo(tmp_path)
+    try:
+        demo.wait_for("READY", within=60)
+        demo.child.kill(how)
+        demo.wait_for_end(within=5)
+        wait_until(lambda: not processes_below(tmp_path), within=15, what="no process is left")
+        if how is not signal.SIGKILL:
+            assert LEAVE_ALTERNATE_SCREEN in demo.output
+            assert demo.output.rfind(SHOW_CURSOR) > demo.output.find(b"READY")
+    finally:
+        demo.close()
+    again = start_demo(tmp_path)
+    try:
+        again.wait_for("CREATING", within=30)
+    finally:
+        again.close()
+        wait_until(lambda: not processes_below(tmp_path), within=15, what="no process is left")
