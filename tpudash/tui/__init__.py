@@ -1,1 +1,1 @@
-"""The Textual screens: they render snapshots and do no I/O."""
+"""The screen: renders snapshots of the store and asks the operations room; does no I/O."""

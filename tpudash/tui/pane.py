@@ -1,0 +1,189 @@
+"""What all panes share: their base class, the view context, and the app that hosts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from rich.style import Style
+from textual.app import App
+from textual.color import Color, ColorParseError
+from textual.widget import Widget
+
+from tpudash.tui.looks import LOOK_VARIABLES
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tpudash.clock import Clock
+    from tpudash.cost.prices import PriceBook
+    from tpudash.store.changes import ChangeSet
+    from tpudash.store.snapshot import Snapshot
+    from tpudash.store.store import Store
+
+
+class PaneId(StrEnum):
+    """The five panes, in the order of their number keys."""
+
+    NODES = "nodes"
+    UTILIZATION = "utilization"
+    LOGS = "logs"
+    COST = "cost"
+    CHECKLIST = "checklist"
+
+    @property
+    def number(self) -> int:
+        """The digit that focuses the pane, 1 to 5."""
+        return tuple(PaneId).index(self) + 1
+
+
+class SubjectKind(StrEnum):
+    """What kind of thing a row of the nodes pane stands for."""
+
+    RUN = "run"
+    NODE = "node"
+    REQUEST = "request"
+    TOMBSTONE = "tombstone"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The selected thing.
+
+    Attributes:
+        name: Run name, or full resource name of the node or request.
+        run: The run that it belongs to, or None.
+        node: Full name of the node that it stands for (a run's newest node), or None.
+    """
+
+    kind: SubjectKind
+    name: str
+    run: str | None = None
+    node: str | None = None
+
+    @property
+    def short_name(self) -> str:
+        """The last segment of the name."""
+        return self.name.rsplit("/", 1)[-1]
+
+    @property
+    def node_id(self) -> str | None:
+        """The last segment of the node's name, or None."""
+        return None if self.node is None else self.node.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """How things are drawn.
+
+    Attributes:
+        is_watch: Nothing can be changed; accounts and addresses are masked.
+        ascii: Draw with ASCII characters only.
+    """
+
+    is_watch: bool = False
+    ascii: bool = False
+
+
+@dataclass(slots=True)
+class ViewContext:
+    """What every pane may read. Only the app writes to it.
+
+    Attributes:
+        subject: The selected thing, or None.
+        held: The snapshot that a paused display goes on showing, or None.
+    """
+
+    store: Store
+    clock: Clock
+    prices: PriceBook
+    options: ViewOptions = field(default_factory=ViewOptions)
+    subject: Subject | None = None
+    held: Snapshot | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is to be shown: the newest snapshot, or the held one while paused."""
+        return self.store.snapshot if self.held is None else self.held
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the display stands still while data keeps coming."""
+        return self.held is not None
+
+    def now(self) -> datetime:
+        """Return the clock's time."""
+        return self.clock.now()
+
+
+class HostApp(App[None]):
+    """An app that panes can live in: it has a view context and our theme variables."""
+
+    def __init__(self, context: ViewContext, *, ansi_color: bool | None = None) -> None:
+        self.context = context
+        super().__init__(ansi_color=ansi_color)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return a colour for each variable of ours that the theme leaves out."""
+        base = self.current_theme.to_color_system().generate()
+        return {name: base[fallback] for name, fallback in LOOK_VARIABLES.items()}
+
+    def style_of(self, variable: str, *, bold: bool = False, dim: bool = False) -> Style:
+        """Return the present theme's style for one variable, for use in `rich.text.Text`."""
+        try:
+            color = Color.parse(self.theme_variables.get(variable, "")).rich_color
+        except ColorParseError:
+            color = None
+        return Style(color=color, bold=bold or None, dim=dim or None)
+
+
+class Pane(Widget):
+    """One of the five panes. It draws what the context says and does no I/O.
+
+    A pane mounts with what `context.snapshot` holds at that moment and is then told what changed.
+    While the display is paused the app calls none of `apply` and `tick`.
+    """
+
+    pane_id: ClassVar[PaneId]
+    title: ClassVar[str]
+    help_text: ClassVar[str] = ""
+    """A few sentences for the help screen: what is shown, and the keys of this pane."""
+
+    DEFAULT_CSS = """
+    Pane { height: 1fr; width: 1fr; }
+    """
+
+    @property
+    def host(self) -> HostApp:
+        """The app, with its context."""
+        return cast("HostApp", self.app)
+
+    @property
+    def context(self) -> ViewContext:
+        """What may be read."""
+        return self.host.context
+
+    def apply(self, changes: ChangeSet) -> None:
+        """Bring the pane up to date, touching only what `changes` names."""
+
+    def selection_changed(self, subject: Subject | None) -> None:
+        """Another run, node or request was selected in the nodes pane."""
+
+    def tick(self, now: datetime) -> None:
+        """Bring visible ages and dollars up to date; called at most once a second."""
+
+    def filter(self, text: str) -> None:
+        """Show only what matches; the empty text shows everything."""
+
+    def empty_reason(self) -> str:
+        """Say why the pane is empty and what to press; "" when it is not empty."""
+        return ""
+
+    def copy_text(self) -> str:
+        """Return what `y` copies: the selected row, or what is visible."""
+        return ""
+
+    def title_note(self) -> str:
+        """Return a few characters beside the title, such as a count of failures, or ""."""
+        return ""

@@ -1,0 +1,1 @@
+"""The main screen and everything that opens over it."""

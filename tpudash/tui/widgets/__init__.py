@@ -1,0 +1,1 @@
+"""The panes and the lines around them."""
