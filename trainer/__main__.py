@@ -1,0 +1,14 @@
+"""`python -m trainer`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trainer.main import main
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    # TensorFlow's orderly end takes seconds that a preemption notice does not give.
+    os._exit(code)

@@ -1,0 +1,257 @@
+"""The trainer's settings: one frozen dataclass, its flags, and the checks made before TensorFlow."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import glob
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from trainer.faults import ExitCode, TrainerError
+from trainer.joblock import is_remote
+
+EMBEDDED_TRAIN_EXAMPLES = 4000
+PRECISIONS = ("auto", "float32", "bfloat16")
+_MATRIX_ROWS = 128
+_TENSORCORE_NAMES = ("v2", "v3", "v4", "v5p")
+
+
+def _flag(help_text: str, default: Any, **extra: Any) -> Any:
+    return field(default=default, metadata={"help": help_text, **extra})
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a training job is told. Each field is a flag of the same name."""
+
+    tpu: str = _flag(
+        "which TPU: auto (use local chips if there are any, else the CPU), none, local, "
+        "or a node's name",
+        "auto",
+    )
+    model_dir: str = _flag(
+        "folder or gs:// URL of the run: checkpoints/, quarantine/ and export/ go here", ""
+    )
+    train_files: tuple[str, ...] = _flag(
+        "TFRecord files or patterns to train on, also gs:// (default: the embedded 5,000 digits)",
+        (),
+    )
+    eval_files: tuple[str, ...] = _flag(
+        "TFRecord files or patterns to evaluate on; required with --train_files", ()
+    )
+    batch_size: int = _flag("global batch size, split over all replicas", 256)
+    num_epochs: int = _flag("passes over the training data; --steps overrides it", 30)
+    steps: int = _flag("train up to this step in all; 0 means --num_epochs passes", 0)
+    seed: int = _flag("seed of the weights and of the data order", 1)
+    precision: str = _flag(
+        "compute type: float32, bfloat16, or auto (bfloat16 on TPU and on CPUs that have it)",
+        "auto",
+        choices=PRECISIONS,
+    )
+    learning_rate: float = _flag("learning rate of Adam", 0.001)
+    checkpoint_every: int = _flag("save a checkpoint each so many steps; 0 means by time only", 0)
+    checkpoint_seconds: float = _flag(
+        "also save when so many seconds passed since the last one; 0 means by steps only", 30.0
+    )
+    call_seconds: float = _flag(
+        "aim for device calls this long; several steps run in one call, at most 2 s", 0.5
+    )
+    cpu_replicas: int = _flag(
+        "split the CPU into so many replicas, to try the code path of several cores", 1
+    )
+    accelerator_type: str = _flag(
+        "type of the node, such as v2-8; used to judge the batch size against its cores", ""
+    )
+    events: str = _flag(
+        "also append the events to this local file (default: events.jsonl in a local model_dir; "
+        "'none' turns it off)",
+        "",
+    )
+    run: str = _flag("name of the run, copied into each event", "local")
+    attempt: int = _flag("number of this life of the run, copied into each event", 1)
+    last_step: int = _flag(
+        "last step that an earlier life reported, to tell how many steps were lost; -1 unknown", -1
+    )
+    lock_wait_seconds: float = _flag(
+        "how long to wait for another trainer of the same run to end", 60.0
+    )
+    stop_on_stdin_eof: bool = _flag(
+        "save a checkpoint and stop when stdin ends, that is when the supervising process dies",
+        False,
+    )
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the digits that ship with the trainer are the data."""
+        return not self.train_files
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the settings as JSON values, for the `start` event."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in dataclasses.asdict(self).items()
+        }
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise bad_argument(message, "see python -m trainer --help")
+
+
+def bad_argument(detail: str, hint: str) -> TrainerError:
+    """Return the error of a wrong setting."""
+    return TrainerError(ExitCode.BAD_ARGUMENTS, "BAD_REQUEST", detail, hint)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser made from the fields of `Config`."""
+    parser = _Parser(
+        prog="python -m trainer",
+        description="Train a small CNN on handwritten digits, on TPU or CPU, and survive being "
+        "interrupted: the same command continues from the newest good checkpoint.",
+        epilog="Exit codes: 0 finished, 75 interrupted and saved, 64 bad arguments, 66 no input, "
+        "69 no device or no TensorFlow, 70 defect.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
+    )
+    for each in dataclasses.fields(Config):
+        name = f"--{each.name}"
+        text = each.metadata["help"].replace("%", "%%")
+        if isinstance(each.default, bool):
+            parser.add_argument(name, action="store_true", help=text)
+        elif isinstance(each.default, tuple):
+            parser.add_argument(name, nargs="+", action="extend", default=[], help=text)
+        else:
+            kind = type(each.default)
+            metavar = {int: "N", float: "X"}.get(kind, "TEXT")
+            choices = each.metadata.get("choices")
+            parser.add_argument(
+                name,
+                type=kind,
+                default=each.default,
+                choices=choices,
+                metavar=None if choices else metavar,
+                help=text,
+            )
+    return parser
+
+
+def parse(arguments: Sequence[str]) -> Config:
+    """Return the validated settings.
+
+    Raises:
+        TrainerError: a flag is unknown, malformed or out of range.
+        SystemExit: --help was asked for.
+    """
+    values = vars(make_parser().parse_args(list(arguments)))
+    for name in ("train_files", "eval_files"):
+        split = [part for item in values[name] for part in item.split(",") if part]
+        values[name] = tuple(split)
+    config = Config(**values)
+    _validate(config)
+    return config
+
+
+def _validate(config: Config) -> None:
+    if not config.model_dir:
+        raise bad_argument("--model_dir is missing", "give a folder or a gs:// URL for the run")
+    if is_remote(config.model_dir) and not config.model_dir.startswith("gs://"):
+        raise bad_argument(
+            f"--model_dir {config.model_dir} is neither a folder nor a gs:// URL",
+            "use an absolute path or gs://bucket/path",
+        )
+    _validate_numbers(config)
+    _validate_files(config)
+    if config.embedded and config.batch_size > EMBEDDED_TRAIN_EXAMPLES:
+        raise bad_argument(
+            f"--batch_size {config.batch_size} is more than the {EMBEDDED_TRAIN_EXAMPLES} "
+            "embedded examples",
+            f"use at most {EMBEDDED_TRAIN_EXAMPLES}, or give --train_files",
+        )
+    replicas = cores(config.accelerator_type) if config.tpu not in ("none", "auto") else 0
+    for count, what in ((config.cpu_replicas, "--cpu_replicas"), (replicas, "cores")):
+        if count and config.batch_size % count:
+            raise bad_argument(
+                f"--batch_size {config.batch_size} cannot be split over {count} {what}",
+                f"use a multiple of {count}, best of {_MATRIX_ROWS * count}",
+            )
+
+
+_POSITIVE = ("batch_size", "num_epochs", "cpu_replicas", "attempt", "learning_rate")
+_NOT_NEGATIVE = ("steps", "checkpoint_every", "checkpoint_seconds", "lock_wait_seconds")
+
+
+def _validate_numbers(config: Config) -> None:
+    for name in _POSITIVE:
+        if not 0 < getattr(config, name) < 2**31:
+            raise bad_argument(f"--{name} must be positive, not {getattr(config, name)}", "fix it")
+    for name in _NOT_NEGATIVE:
+        if not 0 <= getattr(config, name) < 2**31:
+            raise bad_argument(f"--{name} must not be negative: {getattr(config, name)}", "fix it")
+    if not 0 <= config.seed < 2**31:
+        raise bad_argument(f"--seed {config.seed} is out of range", "use 0 to 2147483647")
+    if not 0.01 <= config.call_seconds <= 2:
+        raise bad_argument(
+            f"--call_seconds {config.call_seconds} is out of range",
+            "use 0.01 to 2; a longer call would delay the reaction to a preemption notice",
+        )
+    if config.checkpoint_every == 0 and config.checkpoint_seconds == 0:
+        raise bad_argument(
+            "--checkpoint_every 0 and --checkpoint_seconds 0 leave no checkpoint",
+            "set one of them; a preempted run without checkpoints starts again from step 0",
+        )
+
+
+def _validate_files(config: Config) -> None:
+    if bool(config.train_files) != bool(config.eval_files):
+        raise bad_argument(
+            "--train_files and --eval_files belong together",
+            "give both, or none for the embedded digits",
+        )
+    for name in ("train_files", "eval_files"):
+        for pattern in getattr(config, name):
+            if not is_remote(pattern) and not glob.glob(pattern):
+                raise TrainerError(
+                    ExitCode.NO_INPUT,
+                    "BAD_REQUEST",
+                    f"--{name} {pattern}: no such file",
+                    "check the path; patterns such as /data/train-*.tfrecord are allowed",
+                )
+
+
+def cores(accelerator_type: str) -> int | None:
+    """Return the number of replicas of a TPU type, or None if the type is not understood.
+
+    The number in the name counts TensorCores for v2 to v5p, chips of one core for v5e and v6e.
+    """
+    match = re.fullmatch(r"(v\d+[a-z]*?(?:pod)?)-(\d+)", accelerator_type)
+    return int(match.group(2)) if match else None
+
+
+def batch_advice(batch_size: int, accelerator_type: str) -> list[str]:
+    """Return advice about a batch size that suits the matrix unit badly; empty if it is fine."""
+    count = cores(accelerator_type) or 1
+    best = _MATRIX_ROWS * count
+    where = f" of a {accelerator_type} ({count} cores)" if count > 1 else ""
+    if count > 1 and batch_size % count:
+        return [f"batch {batch_size} cannot be split evenly over the cores{where}: use {best}"]
+    if batch_size % best:
+        each = batch_size // count
+        return [
+            f"batch {batch_size} is {each} a core{where}; the matrix unit works on "
+            f"{_MATRIX_ROWS} rows, so a multiple of {best} wastes nothing"
+        ]
+    return []
+
+
+def events_path(config: Config) -> Path | None:
+    """Return the local file that events are appended to, or None."""
+    if config.events == "none":
+        return None
+    if config.events:
+        return Path(config.events)
+    return None if is_remote(config.model_dir) else Path(config.model_dir) / "events.jsonl"

@@ -1,0 +1,141 @@
+"""The trainer's process: settings, signals and settings of TensorFlow, then the job."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainer.config import Config, bad_argument, events_path, parse
+from trainer.devices import prepare_environment, tpu_name
+from trainer.events import EventWriter
+from trainer.faults import ExitCode, TrainerError, classify, one_line
+from trainer.joblock import JobLock, is_remote
+from trainer.stopping import StopRequest, watch_signals, watch_stdin
+from trainer.versions import Installed, preflight
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the trainer and return its exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    stop = StopRequest()
+    try:
+        config = parse(given)
+        stdout = _own_stdout()
+        events = _event_writer(config, stdout, stop)
+    except TrainerError as fault:
+        run, attempt = _identity(given)
+        return _fail(EventWriter(run=run, attempt=attempt, stdout=1), fault)
+    watch_signals(stop)
+    if config.stop_on_stdin_eof:
+        watch_stdin(stop)
+    try:
+        return int(_run(config, events, stop))
+    except TrainerError as fault:
+        return _fail(events, fault)
+    except Exception as error:  # noqa: BLE001 - the edge of the process: told, then ended
+        traceback.print_exc()
+        return _fail(events, _unexpected(error))
+
+
+def _own_stdout() -> int:
+    """Keep stdout for events alone: what libraries print goes to stderr instead."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    return kept
+
+
+def _event_writer(config: Config, stdout: int, stop: StopRequest) -> EventWriter:
+    file = events_path(config)
+    try:
+        if not is_remote(config.model_dir):
+            Path(config.model_dir).mkdir(parents=True, exist_ok=True)
+        return EventWriter(
+            run=config.run,
+            attempt=config.attempt,
+            stdout=stdout,
+            file=file,
+            on_stdout_lost=lambda: stop.ask("stdout was closed") and None,
+        )
+    except OSError as error:
+        fault = bad_argument(
+            f"cannot write to {file or config.model_dir}: {error.strerror}",
+            "choose a --model_dir that this user can write to",
+        )
+        fault.error_class = "BUCKET_ACCESS"
+        raise fault from error
+
+
+def _identity(arguments: Sequence[str]) -> tuple[str, int]:
+    """Return run and attempt as far as they can be told from arguments that do not parse."""
+    found = dict(zip(arguments, arguments[1:]))
+    attempt = found.get("--attempt", "")
+    return found.get("--run", "local"), int(attempt) if attempt.isdecimal() else 1
+
+
+def _run(config: Config, events: EventWriter, stop: StopRequest) -> ExitCode:
+    name = tpu_name(config, os.environ)
+    installed, warnings = preflight(needs_tpu=name is not None)
+    _tell_start(config, events, installed, name)
+    for warning in warnings:
+        events.emit("warning", warning, severity="WARNING")
+    lock = JobLock(config.model_dir)
+    lock.acquire(
+        wait_s=config.lock_wait_seconds,
+        on_wait=lambda holder: events.emit(
+            "warning", f"waiting for another trainer of this run ({holder})", severity="WARNING"
+        ),
+        cancelled=lambda: stop.reason is not None,
+    )
+    prepare_environment(name, os.environ)
+    events.emit("stage", f"importing TensorFlow {installed.tensorflow}", stage="import")
+    from trainer.job import Job
+
+    return Job(config, events, stop, name).execute()
+
+
+def _tell_start(
+    config: Config, events: EventWriter, installed: Installed, name: str | None
+) -> None:
+    from trainer.config import cores
+
+    kind = "CPU" if name is None else "TPU"
+    count = config.cpu_replicas if name is None else cores(config.accelerator_type)
+    events.emit(
+        "start",
+        f"training {config.run} on {kind}, attempt {config.attempt}",
+        versions={
+            "python": sys.version.split()[0],
+            installed.wheel: installed.tensorflow,
+            "keras": installed.keras,
+            "numpy": installed.numpy,
+            "libtpu": installed.libtpu,
+        },
+        arguments=config.arguments(),
+        device={"kind": kind, "count": count},
+        pid=os.getpid(),
+    )
+
+
+def _unexpected(error: Exception) -> TrainerError:
+    text = f"{type(error).__name__}: {error}"
+    known = classify(text)
+    if isinstance(error, MemoryError):
+        return TrainerError(
+            ExitCode.DEFECT, "HOST_OOM", "out of memory", "use a smaller --batch_size"
+        )
+    return TrainerError(
+        ExitCode.DEFECT,
+        known.error_class if known else "UNCLASSIFIED",
+        one_line(text),
+        known.hint if known else "the traceback is on stderr; resume continues from the checkpoint",
+    )
+
+
+def _fail(events: EventWriter, fault: TrainerError) -> int:
+    events.error(fault)
+    sys.stderr.write(f"trainer: {fault.error_class}: {one_line(fault.detail)} ({fault.hint})\n")
+    return int(fault.exit_code)

@@ -1,0 +1,87 @@
+"""Requests to stop: SIGTERM, SIGINT, or the end of the supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+SAME_NOTICE_S = 1.0
+"""Signals this close together are one notice.
+
+A service manager signals every process of a unit and the agent passes its own notice on, so one
+preemption can arrive twice.
+"""
+
+
+class StopRequest:
+    """Set once by the first request to stop; read by the training loop between device calls."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reason: str | None = None
+        self._since = 0.0
+
+    @property
+    def reason(self) -> str | None:
+        """Why to stop, or None while there is no request."""
+        return self._reason
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the first request; 0 without one."""
+        return time.monotonic() - self._since if self._reason is not None else 0.0
+
+    def ask(self, reason: str) -> bool:
+        """Note a request. Returns whether it was the first."""
+        with self._lock:
+            if self._reason is not None:
+                return False
+            self._since = time.monotonic()
+            self._reason = reason
+            return True
+
+
+def watch_signals(stop: StopRequest) -> None:
+    """Turn SIGTERM and SIGINT into a request to stop; a second one ends the process at once.
+
+    Python runs its handlers only between calls into TensorFlow, so a thread reads the wake-up pipe
+    instead: the second signal takes effect even while a device call lasts.
+    """
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    threading.Thread(
+        target=_read_signals, args=(read_end, stop), name="signals", daemon=True
+    ).start()
+
+
+def _read_signals(read_end: int, stop: StopRequest) -> None:
+    while True:
+        for number in os.read(read_end, 64):
+            if number not in (signal.SIGTERM, signal.SIGINT):
+                continue
+            name = signal.Signals(number).name
+            if stop.ask(name) or stop.age_s < SAME_NOTICE_S:
+                continue
+            os.write(2, f"trainer: second {name}, ending without a checkpoint\n".encode())
+            os._exit(128 + number)
+
+
+def watch_stdin(stop: StopRequest) -> None:
+    """Ask to stop when stdin ends: the process that supervises this one has died."""
+    threading.Thread(target=_read_stdin, args=(stop,), name="stdin", daemon=True).start()
+
+
+def _read_stdin(stop: StopRequest) -> None:
+    descriptor = sys.stdin.fileno() if sys.stdin is not None else 0
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except OSError:
+        pass
+    stop.ask("the supervising agent ended")
