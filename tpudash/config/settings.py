@@ -1,0 +1,126 @@
+"""The settings: one frozen dataclass whose fields say what they are for.
+
+A setting's key in the file is its name here; in the environment it is `TPUDASH_` and the name in
+capitals. Tables (`[keys]`, `[intervals]`) are written with a dot in messages: `intervals.nodes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from dataclasses import Field
+
+
+def _setting(default: Any, explain: str, *, variables: tuple[str, ...] = ()) -> Any:
+    """Declare a setting: its default, what it is for, and further environment variables."""
+    return field(default=default, metadata={"explain": explain, "variables": variables})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """Seconds between two questions to each source while nothing changes.
+
+    A source is asked more often while something in it is changing.
+    """
+
+    nodes: float = _setting(12.0, "Seconds between listings of nodes")
+    requests: float = _setting(20.0, "Seconds between listings of queued resources")
+    runs: float = _setting(10.0, "Seconds between readings of the runs' records")
+    metrics: float = _setting(60.0, "Seconds between readings of metrics, and their period")
+    checklist: float = _setting(15.0, "Seconds between runs of the checklist")
+    prices: float = _setting(3600.0, "Seconds between readings of the price catalogue")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set. Each value is explained where it is declared."""
+
+    project: str | None = _setting(
+        None,
+        "Google Cloud project to look at",
+        variables=("GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
+    )
+    endpoint: str | None = _setting(
+        None, "HOST:PORT of a local endpoint for every API, in plaintext; loopback only"
+    )
+    bucket: str | None = _setting(
+        None, "Where runs keep their files: gs://BUCKET, or a local folder with the emulator"
+    )
+    owner: str | None = _setting(None, "Who owns the runs launched here (the user's login name)")
+    accelerator_type: str | None = _setting(None, "Accelerator type offered first in a launch")
+    zones: tuple[str, ...] = _setting((), "Candidate zones for a launch, in order of preference")
+    theme: str = _setting("dark", "Name of the theme")
+    panes: tuple[str, ...] = _setting((), "Panes shown in watch mode; all of them when empty")
+    rotate_s: float = _setting(0.0, "Seconds until watch mode zooms the next pane; 0 for never")
+    ascii: bool | None = _setting(None, "Draw with ASCII only; by the locale when not set")
+    mouse: bool | None = _setting(None, "Use the mouse; off over SSH when not set")
+    shell_command: str | None = _setting(
+        None, "Command that opens a shell on a worker, instead of gcloud"
+    )
+    log_level: str = _setting("INFO", "How much goes to our own log file")
+    keys: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata={"explain": "Keys of actions, by the action's id", "variables": ()},
+    )
+    intervals: Intervals = field(
+        default_factory=Intervals,
+        metadata={"explain": "How often each source is asked", "variables": ()},
+    )
+
+
+SCALAR_FIELDS: Final[tuple[Field[Any], ...]] = tuple(
+    one for one in fields(Settings) if one.name not in {"keys", "intervals"}
+)
+INTERVAL_FIELDS: Final[tuple[Field[Any], ...]] = fields(Intervals)
+
+
+class OriginKind(StrEnum):
+    """Who set a value, in rising order of precedence."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who set a value, and where: `path:line`, a variable's name, or a flag."""
+
+    kind: OriginKind
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.where}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """The settings with the origin of each value that is not a default, by dotted key."""
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    file: str | None = None
+
+    def origin(self, key: str) -> Origin:
+        """Return who set a value."""
+        return self.origins.get(key, Origin(OriginKind.DEFAULT))
+
+    def rows(self) -> list[tuple[str, Any, Origin, str]]:
+        """Return (key, value, origin, explanation) of every setting."""
+        found: list[tuple[str, Any, Origin, str]] = []
+        for one in SCALAR_FIELDS:
+            value = getattr(self.settings, one.name)
+            found.append((one.name, value, self.origin(one.name), one.metadata["explain"]))
+        for one in INTERVAL_FIELDS:
+            key = f"intervals.{one.name}"
+            value = getattr(self.settings.intervals, one.name)
+            found.append((key, value, self.origin(key), one.metadata["explain"]))
+        for action, keys in self.settings.keys.items():
+            key = f"keys.{action}"
+            found.append((key, keys, self.origin(key), "Key of an action"))
+        return found
