@@ -14,6 +14,7 @@ from textual.widget import Widget
 from tpudash.tui.looks import LOOK_VARIABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from tpudash.clock import Clock
@@ -91,13 +92,14 @@ class ViewContext:
     """What every pane may read. Only the app writes to it.
 
     Attributes:
+        price_source: Returns the prices as they are known now.
         subject: The selected thing, or None.
         held: The snapshot that a paused display goes on showing, or None.
     """
 
     store: Store
     clock: Clock
-    prices: PriceBook
+    price_source: Callable[[], PriceBook]
     options: ViewOptions = field(default_factory=ViewOptions)
     subject: Subject | None = None
     held: Snapshot | None = None
@@ -106,6 +108,11 @@ class ViewContext:
     def snapshot(self) -> Snapshot:
         """What is to be shown: the newest snapshot, or the held one while paused."""
         return self.store.snapshot if self.held is None else self.held
+
+    @property
+    def prices(self) -> PriceBook:
+        """The prices as they are known now."""
+        return self.price_source()
 
     @property
     def is_paused(self) -> bool:
@@ -183,6 +190,9 @@ class Pane(Widget):
     def copy_text(self) -> str:
         """Return what `y` copies: the selected row, or what is visible."""
         return ""
+
+    def perform(self, action_id: str) -> None:
+        """Carry out an action of this pane's own scope in the registry (`tui/pane_actions.py`)."""
 
     def title_note(self) -> str:
         """Return a few characters beside the title, such as a count of failures, or ""."""

@@ -1,0 +1,58 @@
+"""What the console is told at its start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tpudash.tui.pane import PaneId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from textual.theme import Theme
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDefaults:
+    """What the launch form offers first; each may be empty.
+
+    Attributes:
+        zones: Candidate zones in order of preference.
+    """
+
+    bucket: str = ""
+    zones: tuple[str, ...] = ()
+    accelerator_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSettings:
+    """How the console looks and what its keys do.
+
+    Attributes:
+        theme: Name of the theme to begin with; one of `themes` or of Textual's own.
+        themes: Themes that can be chosen.
+        ascii: Draw with ASCII characters only.
+        mouse: Ask the terminal for mouse events.
+        panes: The panes to show, in any order; all five by default.
+        keymap: The user's keys by action id (`tpudash.config.keymap`).
+        project: Shown in the status line until the connection says what it is.
+        copy_file: File that receives what `y` copies, or None to save nothing.
+        launch: What the launch form offers first.
+        no_color: Use no colours at all.
+        notices: Messages to show once after the start, such as a theme that could not be read.
+    """
+
+    theme: str = "textual-dark"
+    themes: tuple[Theme, ...] = ()
+    ascii: bool = False
+    mouse: bool = True
+    panes: tuple[PaneId, ...] = tuple(PaneId)
+    keymap: Mapping[str, str] = field(default_factory=dict)
+    project: str = ""
+    copy_file: Path | None = None
+    launch: LaunchDefaults = field(default_factory=LaunchDefaults)
+    no_color: bool = False
+    notices: tuple[str, ...] = ()
