@@ -54,6 +54,7 @@ def resolve_keymap(
     """Return the keys of every action, by id.
 
     Args:
+        actions: The registry.
         chosen: The user's keys by action id, several separated by commas; "" takes all keys away.
 
     Raises:
