@@ -193,6 +193,8 @@ def _value(key: str, value: Any) -> Any:
         return _number(value, least=0.0)
     if key.startswith("intervals."):
         return _number(value, least=1.0)
+    if key.startswith("keys.") and value == "":
+        return value
     if not isinstance(value, str) or not value.strip():
         raise _WrongValueError("a text in quotes")
     if key == "log_level" and value.upper() not in LOG_LEVELS:

@@ -1,0 +1,10 @@
+"""Lets `python -m tpudash` be the same as `tpudash`."""
+
+from __future__ import annotations
+
+import sys
+
+from tpudash.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""Nodes and queued resources: full listings of all zones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tpudash.pollers.activity import is_changing
+from tpudash.store.changes import NodesListed, RequestsListed
+from tpudash.store.snapshot import NODES, REQUESTS
+
+if TYPE_CHECKING:
+    from tpudash.clock import Clock
+    from tpudash.gateways.protocols import Cloud
+    from tpudash.store.store import Store
+
+NODES_WHILE_CHANGING_S: Final = 2.0
+REQUESTS_WHILE_CHANGING_S: Final = 4.0
+
+
+class NodesSource:
+    """All nodes, asked for every other second while one is on its way to another state."""
+
+    name = NODES
+
+    def __init__(self, store: Store, clock: Clock, interval_s: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._interval_s = interval_s
+
+    async def poll(self, cloud: Cloud) -> None:
+        """List all nodes; their facts are as old as the question, not as the answer."""
+        as_of = self._clock.now()
+        listing = await cloud.tpu.list_nodes()
+        self._store.apply(NodesListed(listing, as_of))
+
+    def interval_s(self) -> float:
+        """Return seconds until the next listing."""
+        if is_changing(self._store.snapshot):
+            return min(NODES_WHILE_CHANGING_S, self._interval_s)
+        return self._interval_s
+
+
+class RequestsSource:
+    """All queued resources."""
+
+    name = REQUESTS
+
+    def __init__(self, store: Store, clock: Clock, interval_s: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._interval_s = interval_s
+
+    async def poll(self, cloud: Cloud) -> None:
+        """List all queued resources."""
+        as_of = self._clock.now()
+        listing = await cloud.tpu.list_requests()
+        self._store.apply(RequestsListed(listing, as_of))
+
+    def interval_s(self) -> float:
+        """Return seconds until the next listing."""
+        if self._store.snapshot.requests and is_changing(self._store.snapshot):
+            return min(REQUESTS_WHILE_CHANGING_S, self._interval_s)
+        return self._interval_s

@@ -1,0 +1,91 @@
+"""Time series of all nodes: one question for each metric type and period, never one per node."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from tpudash.errors import NotFoundError, TpudashError
+from tpudash.store.changes import SeriesRead
+from tpudash.store.snapshot import METRICS
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tpudash.clock import Clock
+    from tpudash.gateways.protocols import Cloud
+    from tpudash.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+METRIC_TYPES: Final = (
+    "tpu.googleapis.com/cpu/utilization",
+    "tpu.googleapis.com/memory/usage",
+    "tpu.googleapis.com/network/received_bytes_count",
+    "tpu.googleapis.com/network/sent_bytes_count",
+    "tpu.googleapis.com/accelerator/duty_cycle",
+    "tpu.googleapis.com/accelerator/tensorcore_utilization",
+    "tpu.googleapis.com/accelerator/memory_bandwidth_utilization",
+    "tpu.googleapis.com/accelerator/memory_used",
+    "tpu.googleapis.com/accelerator/memory_total",
+)
+GOOGLE_PERIOD: Final = timedelta(seconds=60)
+HISTORY: Final = timedelta(minutes=30)
+OVERLAP: Final = timedelta(minutes=5)
+"""Points may become visible up to 180 s late, so the newest minutes are always read again."""
+ASK_ABSENT_AGAIN: Final = timedelta(minutes=10)
+
+
+class MetricsSource:
+    """Reads the utilization metrics of every node of the project.
+
+    Args:
+        interval_s: Seconds between two readings. Below 60 it is taken for the metrics' own
+            period too, which only an emulator has.
+    """
+
+    name = METRICS
+
+    def __init__(self, store: Store, clock: Clock, interval_s: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._interval_s = interval_s
+        self._period = min(timedelta(seconds=interval_s), GOOGLE_PERIOD)
+        self._read_until: dict[str, datetime] = {}
+        self._absent_until: dict[str, datetime] = {}
+
+    async def poll(self, cloud: Cloud) -> None:
+        """Read each metric; one that fails does not keep the others from being read.
+
+        Raises:
+            TpudashError: What the first metric that failed said.
+        """
+        now = self._clock.now()
+        first: TpudashError | None = None
+        for metric in METRIC_TYPES:
+            if now < self._absent_until.get(metric, now):
+                continue
+            try:
+                await self._read(cloud, metric, now)
+            except NotFoundError as error:
+                # A project that never had such a worker does not know the metric at all.
+                logger.info("no metric %s: %s", metric, error)
+                self._absent_until[metric] = now + ASK_ABSENT_AGAIN
+            except TpudashError as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    async def _read(self, cloud: Cloud, metric: str, now: datetime) -> None:
+        known = self._read_until.get(metric)
+        start = now - HISTORY if known is None else min(known, now) - OVERLAP
+        series = await cloud.monitoring.list_series(
+            metric, start=max(start, now - HISTORY), end=now, period=self._period
+        )
+        self._read_until[metric] = now
+        self._store.apply(SeriesRead(series, now))
+
+    def interval_s(self) -> float:
+        """Return seconds until the next reading."""
+        return self._interval_s
