@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
-from rich.style import Style
 from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -24,6 +23,7 @@ from tpudash.tui.text import ELLIPSIS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from rich.style import Style
     from textual import events
     from textual.binding import BindingType
 
@@ -308,11 +308,12 @@ class NodeTable(ScrollView, can_focus=True):
         elif self._cursor >= top + height:
             self.scroll_to(y=self._cursor - height + 1, animate=False, immediate=True)
 
-    def _on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self, _event: events.Resize) -> None:
+        """Keep the cursor in sight."""
         self.virtual_size = Size(self.size.width, len(self._keys) + HEADER_ROWS)
         self._keep_cursor_visible()
 
-    def watch_has_focus(self, has_focus: bool) -> None:  # noqa: FBT001
+    def watch_has_focus(self, has_focus: bool) -> None:
         """Draw the cursor as focused or not."""
         super().watch_has_focus(has_focus)
         self._repaint_row(self._cursor)
@@ -329,7 +330,8 @@ class NodeTable(ScrollView, can_focus=True):
         """Move the cursor to the first or the last row."""
         self._move(end * (len(self._keys) - 1))
 
-    def _on_click(self, event: events.Click) -> None:
+    def on_click(self, event: events.Click) -> None:
+        """Select the row under the mouse; a second click chooses it."""
         if event.y < HEADER_ROWS:
             for column, x in zip(self._columns, self._offsets, strict=True):
                 if x <= event.x < x + column.width:

@@ -1,0 +1,326 @@
+"""The rows of the nodes pane: runs with their nodes below, and whatever belongs to no run.
+
+Joins what the snapshot holds into one list of facts; nothing here draws.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tpudash.cost.estimate import node_cost, run_cost
+from tpudash.domain.accelerator import load_catalog
+from tpudash.domain.node import RUN_LABEL, NodeHealth
+from tpudash.domain.price import CostEstimate
+from tpudash.domain.request import FINISHED_REQUEST_STATES
+from tpudash.domain.run import RunState
+from tpudash.tui.pane import Subject, SubjectKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from tpudash.cost.prices import PriceBook
+    from tpudash.domain.node import Node
+    from tpudash.domain.request import QueuedResource
+    from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.store.snapshot import NodeTimes, Snapshot, Tombstone
+
+NO_COST = CostEstimate(per_hour_usd=0.0, accrued_usd=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFacts:
+    """Everything that a row can say; None or "" is unknown.
+
+    Attributes:
+        state: The state's own word, verbatim.
+        since: When the state began, as far as was seen.
+        workers: Workers that the API lists, of `hosts`.
+        note: One sentence: why it is so, and what can be done.
+        costing: Returns the estimate at a time.
+    """
+
+    key: str
+    subject: Subject
+    name: str
+    state: str
+    is_child: bool = False
+    is_last: bool = False
+    health: str = ""
+    since: datetime | None = None
+    accelerator_type: str = ""
+    scheduling: str = ""
+    zone: str = ""
+    owner: str = ""
+    workers: int | None = None
+    step: int | None = None
+    target_step: int | None = None
+    examples_per_second: float | None = None
+    loss: float | None = None
+    heard: datetime | None = None
+    is_training: bool = False
+    steps_at_risk: int | None = None
+    note: str = ""
+    words: str = ""
+    costing: Callable[[PriceBook, datetime], CostEstimate] | None = None
+
+    @property
+    def chips(self) -> int | None:
+        """Chips of the whole slice, or None for a type that the table does not know."""
+        kind = load_catalog().find(self.accelerator_type)
+        return kind.chips if kind else None
+
+    @property
+    def hosts(self) -> int | None:
+        """Hosts of the slice, or None for a type that the table does not know."""
+        kind = load_catalog().find(self.accelerator_type)
+        return kind.hosts if kind else None
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether the API says that the health is anything but good."""
+        return self.health not in {"", NodeHealth.HEALTHY, NodeHealth.HEALTH_UNSPECIFIED}
+
+    def cost(self, book: PriceBook, now: datetime) -> CostEstimate:
+        """Return what it costs now and has cost so far."""
+        return self.costing(book, now) if self.costing else NO_COST
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A row with the rows that stand below it."""
+
+    head: RowFacts
+    children: tuple[RowFacts, ...] = ()
+
+
+def run_key(name: str) -> str:
+    """Return the row key of a run."""
+    return f"{SubjectKind.RUN}:{name}"
+
+
+def node_key(name: str) -> str:
+    """Return the row key of a node by its full name."""
+    return f"{SubjectKind.NODE}:{name}"
+
+
+def request_key(name: str) -> str:
+    """Return the row key of a queued resource by its full name."""
+    return f"{SubjectKind.REQUEST}:{name}"
+
+
+def tombstone_key(name: str) -> str:
+    """Return the row key of a vanished node by its full name."""
+    return f"{SubjectKind.TOMBSTONE}:{name}"
+
+
+def build_groups(snapshot: Snapshot) -> list[Group]:
+    """Join runs, nodes, requests and vanished nodes; groups are in order of their names."""
+    nodes, requests, stones = _by_run(snapshot)
+    asked_for = {name for request in snapshot.requests.values() for name in request.node_names}
+    groups = []
+    for run in snapshot.runs.values():
+        children = [
+            *(_node_facts(node, run, snapshot, asked_for) for node in nodes[run.name]),
+            *(_request_facts(request, snapshot) for request in requests[run.name]),
+            *(_tombstone_facts(stone, run) for stone in stones[run.name]),
+        ]
+        head = _run_facts(run, nodes[run.name], stones[run.name], snapshot.times)
+        groups.append(Group(head, _as_children(children)))
+    groups += [Group(_node_facts(node, None, snapshot, asked_for)) for node in nodes[None]]
+    groups += [Group(_request_facts(request, snapshot)) for request in requests[None]]
+    groups += [Group(_tombstone_facts(stone, None)) for stone in stones[None]]
+    return sorted(groups, key=lambda group: (group.head.name, group.head.key))
+
+
+def _by_run(
+    snapshot: Snapshot,
+) -> tuple[
+    defaultdict[str | None, list[Node]],
+    defaultdict[str | None, list[QueuedResource]],
+    defaultdict[str | None, list[Tombstone]],
+]:
+    """Return nodes, requests and vanished nodes by the run that is known under their label."""
+    runs = snapshot.runs
+    nodes: defaultdict[str | None, list[Node]] = defaultdict(list)
+    for node in snapshot.nodes.values():
+        nodes[node.run if node.run in runs else None].append(node)
+    stones: defaultdict[str | None, list[Tombstone]] = defaultdict(list)
+    for stone in snapshot.tombstones.values():
+        stones[stone.node.run if stone.node.run in runs else None].append(stone)
+    requests: defaultdict[str | None, list[QueuedResource]] = defaultdict(list)
+    for request in snapshot.requests.values():
+        if not any(name in snapshot.nodes for name in request.node_names) or (
+            request.state in FINISHED_REQUEST_STATES
+        ):
+            run = _run_of_request(request, snapshot)
+            requests[run if run in runs else None].append(request)
+    for found in nodes.values():
+        found.sort(key=lambda node: (node.attempt or 0, node.name))
+    return nodes, requests, stones
+
+
+def _run_of_request(request: QueuedResource, snapshot: Snapshot) -> str | None:
+    if request.labels.get(RUN_LABEL):
+        return request.labels[RUN_LABEL]
+    for name in request.node_names:
+        node = snapshot.nodes.get(name)
+        if node is not None and node.run:
+            return node.run
+    return None
+
+
+def _as_children(facts: list[RowFacts]) -> tuple[RowFacts, ...]:
+    last = len(facts) - 1
+    return tuple(replace(one, is_child=True, is_last=at == last) for at, one in enumerate(facts))
+
+
+def _run_facts(
+    run: Run, nodes: list[Node], stones: list[Tombstone], times: Mapping[str, NodeTimes]
+) -> RowFacts:
+    spec = run.spec
+    newest = nodes[-1] if nodes else None
+    gone = {stone.node.name: stone.vanished for stone in stones}
+    known_times = {node.name: times[node.name] for node in nodes if node.name in times}
+    known_times.update(
+        (stone.node.name, stone.times) for stone in stones if stone.times is not None
+    )
+    everyone = [*nodes, *(stone.node for stone in stones)]
+
+    def costing(book: PriceBook, now: datetime) -> CostEstimate:
+        return run_cost(run, everyone, known_times, book, now, vanished=gone)
+
+    accelerator_type = spec.accelerator_type if spec else ""
+    return RowFacts(
+        key=run_key(run.name),
+        subject=Subject(
+            SubjectKind.RUN, run.name, run=run.name, node=newest.name if newest else None
+        ),
+        name=run.name,
+        state=run.state,
+        since=_run_since(run),
+        accelerator_type=accelerator_type or (newest.accelerator_type if newest else ""),
+        scheduling=spec.scheduling if spec else "",
+        zone=newest.zone if newest else (spec.zone if spec else ""),
+        owner=run.owner,
+        step=run.step,
+        target_step=run.target_step,
+        examples_per_second=(run.examples_per_second if run.state is RunState.TRAINING else None),
+        loss=run.loss,
+        heard=run.last_heard,
+        is_training=run.state in {RunState.TRAINING, RunState.STALLED},
+        steps_at_risk=run.steps_at_risk,
+        note=run.reason,
+        words=f"{run.name} {run.owner} {run.state} {run.reason}",
+        costing=costing,
+    )
+
+
+def _run_since(run: Run) -> datetime | None:
+    """Return when the run's state began, by the newest attempt's record."""
+    if run.result is not None and run.state is RunState.FINISHED:
+        return run.result.finished
+    if run.spec is not None and run.state is RunState.DELETED:
+        return run.spec.deleted
+    if not run.attempts:
+        return run.spec.created if run.spec else None
+    newest = run.attempts[-1]
+    return newest.ended or newest.started
+
+
+def _record_of(node: Node, run: Run | None) -> AttemptRecord | None:
+    if run is None:
+        return None
+    return next((record for record in run.attempts if record.attempt == node.attempt), None)
+
+
+def _node_facts(node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str]) -> RowFacts:
+    record = _record_of(node, run)
+    times = snapshot.times.get(node.name)
+
+    def costing(book: PriceBook, now: datetime) -> CostEstimate:
+        return node_cost(node, times, record, book, now)
+
+    return RowFacts(
+        key=node_key(node.name),
+        subject=Subject(SubjectKind.NODE, node.name, run=node.run, node=node.name),
+        name=node.node_id,
+        state=node.state,
+        health=node.health or "",
+        since=times.state_since if times else None,
+        accelerator_type=node.accelerator_type,
+        scheduling=node.scheduling,
+        zone=node.zone,
+        owner=node.owner or "",
+        workers=len(node.workers),
+        step=record.step if record else None,
+        heard=record.updated if record else None,
+        is_training=False,
+        note=_node_note(node, run, snapshot, asked_for),
+        words=" ".join((node.name, node.state, *node.labels.values(), node.accelerator_type)),
+        costing=costing,
+    )
+
+
+def _node_note(node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str]) -> str:
+    if node.zone in snapshot.unreachable:
+        return f"Zone {node.zone} does not answer: this is what was known before."
+    if node.symptoms:
+        symptom = node.symptoms[-1]
+        return f"{symptom.kind} on worker {symptom.worker_id}: {symptom.details}"
+    if node.health_description:
+        return node.health_description
+    if run is not None:
+        dead = "The node is dead and still listed; R resumes the run, D deletes the node."
+        return dead if node.is_dead else ""
+    if node.run:
+        return f"Labelled as run {node.run}, of which no record was found."
+    origin = "" if node.name in asked_for or node.queued_resource else ", no queued resource"
+    return f"Belongs to no run of tpudash{origin}."
+
+
+def _request_facts(request: QueuedResource, snapshot: Snapshot) -> RowFacts:
+    note = request.failure or ""
+    if not note and request.state in FINISHED_REQUEST_STATES:
+        note = "This request will never be fulfilled again and holds quota until it is deleted."
+    elif not note:
+        note = "A request for capacity, without a node so far."
+    run = _run_of_request(request, snapshot)
+    return RowFacts(
+        key=request_key(request.name),
+        subject=Subject(SubjectKind.REQUEST, request.name, run=run),
+        name=request.request_id,
+        state=request.state,
+        since=request.create_time,
+        accelerator_type=request.accelerator_type,
+        zone=request.zone,
+        note=note,
+        words=f"{request.name} {request.state} {note}",
+    )
+
+
+def _tombstone_facts(stone: Tombstone, run: Run | None) -> RowFacts:
+    node = stone.node
+    record = _record_of(node, run)
+
+    def costing(book: PriceBook, now: datetime) -> CostEstimate:
+        return node_cost(node, stone.times, record, book, now, vanished=stone.vanished)
+
+    return RowFacts(
+        key=tombstone_key(node.name),
+        subject=Subject(SubjectKind.TOMBSTONE, node.name, run=node.run, node=node.name),
+        name=node.node_id,
+        state="GONE",
+        since=stone.vanished,
+        accelerator_type=node.accelerator_type,
+        scheduling=node.scheduling,
+        zone=node.zone,
+        owner=node.owner or "",
+        step=record.step if record else None,
+        heard=record.updated if record else None,
+        note=f"No longer listed; its last state was {node.state}. x dismisses this row.",
+        words=f"{node.name} GONE {' '.join(node.labels.values())}",
+        costing=costing,
+    )
