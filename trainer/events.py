@@ -41,7 +41,7 @@ class EventWriter:
         attempt: int,
         stdout: int,
         file: Path | None = None,
-        on_stdout_lost: Callable[[], None] = lambda: None,
+        on_stdout_lost: Callable[[], object] = lambda: None,
     ) -> None:
         self._run = run
         self._attempt = attempt

@@ -13,7 +13,7 @@ from trainer.devices import prepare_environment, tpu_name
 from trainer.events import EventWriter
 from trainer.faults import ExitCode, TrainerError, classify, one_line
 from trainer.joblock import JobLock, is_remote
-from trainer.stopping import StopRequest, watch_signals, watch_stdin
+from trainer.stopping import StopRequest, stop_on_signals, watch_stdin
 from trainer.versions import Installed, preflight
 
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TrainerError as fault:
         run, attempt = _identity(given)
         return _fail(EventWriter(run=run, attempt=attempt, stdout=1), fault)
-    watch_signals(stop)
+    stop_on_signals(stop)
     if config.stop_on_stdin_eof:
         watch_stdin(stop)
     try:
@@ -58,7 +58,7 @@ def _event_writer(config: Config, stdout: int, stop: StopRequest) -> EventWriter
             attempt=config.attempt,
             stdout=stdout,
             file=file,
-            on_stdout_lost=lambda: stop.ask("stdout was closed") and None,
+            on_stdout_lost=lambda: stop.ask("stdout was closed"),
         )
     except OSError as error:
         fault = bad_argument(

@@ -7,6 +7,10 @@ import signal
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SAME_NOTICE_S = 1.0
 """Signals this close together are one notice.
@@ -44,11 +48,11 @@ class StopRequest:
             return True
 
 
-def watch_signals(stop: StopRequest) -> None:
-    """Turn SIGTERM and SIGINT into a request to stop; a second one ends the process at once.
+def watch_signals(on_signal: Callable[[int], None]) -> None:
+    """Report each SIGTERM and SIGINT to `on_signal`, from a thread of its own.
 
-    Python runs its handlers only between calls into TensorFlow, so a thread reads the wake-up pipe
-    instead: the second signal takes effect even while a device call lasts.
+    Python runs its handlers only between calls into TensorFlow, and a handler may interrupt a lock
+    that it then waits for. A thread that reads the wake-up pipe has neither trouble.
     """
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
@@ -56,20 +60,28 @@ def watch_signals(stop: StopRequest) -> None:
         signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     threading.Thread(
-        target=_read_signals, args=(read_end, stop), name="signals", daemon=True
+        target=_read_signals, args=(read_end, on_signal), name="signals", daemon=True
     ).start()
 
 
-def _read_signals(read_end: int, stop: StopRequest) -> None:
+def _read_signals(read_end: int, on_signal: Callable[[int], None]) -> None:
     while True:
         for number in os.read(read_end, 64):
-            if number not in (signal.SIGTERM, signal.SIGINT):
-                continue
-            name = signal.Signals(number).name
-            if stop.ask(name) or stop.age_s < SAME_NOTICE_S:
-                continue
-            os.write(2, f"trainer: second {name}, ending without a checkpoint\n".encode())
-            os._exit(128 + number)
+            if number in (signal.SIGTERM, signal.SIGINT):
+                on_signal(number)
+
+
+def stop_on_signals(stop: StopRequest) -> None:
+    """Turn SIGTERM and SIGINT into a request to stop; a second one ends the process at once."""
+
+    def on_signal(number: int) -> None:
+        name = signal.Signals(number).name
+        if stop.ask(name) or stop.age_s < SAME_NOTICE_S:
+            return
+        os.write(2, f"trainer: second {name}, ending without a checkpoint\n".encode())
+        os._exit(128 + number)
+
+    watch_signals(on_signal)
 
 
 def watch_stdin(stop: StopRequest) -> None:

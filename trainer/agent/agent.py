@@ -1,0 +1,309 @@
+"""One life of the agent: who am I, what is to do, do it, leave everything written down."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from trainer.agent import host, own_node
+from trainer.agent.cloud_logging import CloudLoggingSender
+from trainer.agent.folders import FolderError, open_folder
+from trainer.agent.metadata import MetadataClient, MetadataError, Watch, read_identity
+from trainer.agent.progress import RESULT_FILE
+from trainer.agent.record import (
+    ENDED,
+    AttemptRecord,
+    Recorder,
+    continue_record,
+    read_json,
+    record_name,
+)
+from trainer.agent.settings import AgentExit, Settings
+from trainer.agent.shipper import Shipper
+from trainer.agent.spec import SpecError, parse_spec
+from trainer.agent.spool import Spool
+from trainer.agent.supervisor import Supervisor
+from trainer.events import timestamp
+from trainer.stopping import watch_signals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trainer.agent.folders import RunFolder
+    from trainer.agent.metadata import NodeIdentity
+    from trainer.agent.spec import Spec
+
+_FLUSH_S = 5.0
+_HURRIED_FLUSH_S = 2.0
+_IDLE_CHECK_S = 30.0
+
+
+def console(text: str) -> None:
+    """Write a line to the node's console."""
+    sys.stderr.write(f"{timestamp()} [agent] {text}\n")
+    sys.stderr.flush()
+
+
+class Agent:
+    """The agent of one worker."""
+
+    def __init__(
+        self, settings: Settings, metadata: MetadataClient, node: NodeIdentity, spec: Spec
+    ) -> None:
+        self._settings = settings
+        self._metadata = metadata
+        self._node = node
+        self._spec = spec
+        self._folder: RunFolder = open_folder(spec.run_url)
+        boot = uuid.uuid4().hex[:12]
+        self._shipper = Shipper(
+            CloudLoggingSender(node, spec, settings.endpoint),
+            Spool(settings.node_dir / "log-spool.jsonl", settings.spool_bytes),
+            identity=f"{spec.run}-{spec.attempt}-{node.worker}-{boot}",
+            flush_s=settings.flush_s,
+            tell=console,
+        )
+        self._supervisor: Supervisor | None = None
+        self._going = threading.Event()
+        self._going_reason = ""
+        self._ended = threading.Event()
+
+    def tell(self, text: str, severity: str = "INFO") -> None:
+        """Say something on the console and in the log."""
+        console(text)
+        self._shipper.submit("agent", severity=severity, text=text)
+
+    def run(self) -> AgentExit:
+        """Do this worker's part and return how it ended."""
+        self._shipper.start()
+        self._watch()
+        self._ship_startup_log()
+        self.tell(
+            f"agent of {self._spec.run}, attempt {self._spec.attempt}, on {self._node.node} "
+            f"worker {self._node.worker} ({self._node.accelerator_type}) in {self._node.zone}"
+        )
+        try:
+            if not self._spec.runs_on(self._node.worker):
+                return self._stand_by()
+            return self._work()
+        finally:
+            self._ended.set()
+            self._shipper.close(_HURRIED_FLUSH_S if self._going.is_set() else _FLUSH_S)
+
+    def _watch(self) -> None:
+        watch_signals(lambda number: self._must_go(signal.Signals(number).name))
+        Watch(self._metadata, "instance/preempted", self._on_preempted).start()
+        Watch(self._metadata, "instance/maintenance-event", self._on_maintenance).start()
+        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+
+    def _on_preempted(self, value: str) -> None:
+        if value.upper() == "TRUE":
+            self._must_go("the node is being preempted")
+
+    def _on_maintenance(self, value: str) -> None:
+        if value and value.upper() != "NONE":
+            self.tell(f"maintenance event: {value}", "WARNING")
+
+    def _must_go(self, reason: str) -> None:
+        self._going_reason = self._going_reason or reason
+        self._going.set()
+        if self._supervisor is not None:
+            self._supervisor.give_notice(reason)
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._settings.heartbeat_s):
+            supervisor = self._supervisor
+            pid = supervisor.trainer_pid if supervisor is not None else None
+            figures = host.sample(self._settings.node_dir, pid)
+            figures["log_entries_dropped"] = self._shipper.dropped
+            self._shipper.submit("agent", severity="DEBUG", payload=figures)
+
+    def _ship_startup_log(self) -> None:
+        """Ship what the startup script said before there was an agent, once."""
+        path = self._settings.node_dir / "startup.log"
+        try:
+            lines = path.read_text(errors="replace").splitlines()[-500:]
+            path.rename(path.with_suffix(".shipped.log"))
+        except OSError:
+            return
+        for line in lines:
+            self._shipper.submit("startup", text=line)
+
+    def _stand_by(self) -> AgentExit:
+        """Wait on a worker that runs no command until the attempt is over."""
+        self.tell("the recipe runs on worker 0 only; this worker stands by")
+        while not self._going.wait(_IDLE_CHECK_S):
+            try:
+                found = self._folder.read(record_name(self._spec.attempt))
+                state = json.loads(found).get("state") if found else None
+            except (FolderError, ValueError, AttributeError):
+                continue
+            if state in ("FINISHED", "FAILED"):
+                return AgentExit.FINISHED
+        return AgentExit.STOPPED
+
+    def _work(self) -> AgentExit:
+        writes_records = self._node.worker == 0
+        try:
+            if writes_records:
+                self._check_run_file()
+            record = self._begin_record() if writes_records else self._fresh_record()
+            last_step = self._last_step(record)
+        except FolderError as error:
+            self.tell(f"BUCKET_ACCESS: the run's folder cannot be used: {error}", "ERROR")
+            return AgentExit.FAILED
+        except SpecError as error:
+            self.tell(str(error), "ERROR")
+            return AgentExit.FAILED
+        if record.state in ("FINISHED", "FAILED"):
+            self.tell(f"this attempt is already {record.state}; nothing to do")
+            return AgentExit.FINISHED if record.state == "FINISHED" else AgentExit.FAILED
+        folder = self._folder if writes_records else _NoFolder()
+        recorder = Recorder(folder, record, console)
+        recorder.update(urgent=True, state="STARTING", stage=None, ended=None, error=None)
+        self._supervisor = Supervisor(
+            self._spec,
+            self._node,
+            self._settings,
+            recorder=recorder,
+            shipper=self._shipper,
+            tell=self.tell,
+            last_step=last_step,
+        )
+        if self._going.is_set():
+            self._supervisor.give_notice(self._going_reason)
+        outcome = self._supervisor.run()
+        self._conclude(outcome, recorder, folder)
+        return outcome
+
+    def _fresh_record(self) -> AttemptRecord:
+        return AttemptRecord.begin(self._spec, self._node)
+
+    def _begin_record(self) -> AttemptRecord:
+        fresh = self._fresh_record()
+        found = read_json(self._folder, record_name(self._spec.attempt), self._warn)
+        if found is None:
+            return fresh
+        record = continue_record(found, fresh)
+        if record.state not in ENDED:
+            self.tell(f"continuing attempt {self._spec.attempt} of an agent that was interrupted")
+        return record
+
+    def _warn(self, text: str) -> None:
+        self.tell(text, "WARNING")
+
+    def _check_run_file(self) -> None:
+        """Keep `run.json` at the newest attempt; stand back if a newer attempt exists."""
+        found = read_json(self._folder, "run.json", self._warn)
+        newest = found.get("attempt") if found else None
+        if isinstance(newest, int) and newest > self._spec.attempt:
+            raise SpecError(
+                f"attempt {newest} of {self._spec.run} exists; this node belongs to attempt "
+                f"{self._spec.attempt} and must not train any more"
+            )
+        if newest != self._spec.attempt:
+            content = json.dumps(self._spec.raw, indent=1) + "\n"
+            self._folder.write("run.json", content.encode())
+
+    def _last_step(self, record: AttemptRecord) -> int:
+        """Return the last step that an earlier life reported, or -1."""
+        if record.step is not None:
+            return record.step
+        for attempt in range(self._spec.attempt - 1, 0, -1):
+            found = read_json(self._folder, record_name(attempt), self._warn)
+            step = found.get("step") if found else None
+            if isinstance(step, int):
+                return step
+        return -1
+
+    def _conclude(self, outcome: AgentExit, recorder: Recorder, folder: Any) -> None:
+        """Write result and record, and remove the node if that was asked for."""
+        if outcome == AgentExit.FINISHED and self._supervisor is not None:
+            result = json.dumps(self._supervisor.progress.result(), indent=1) + "\n"
+            self._write_result(folder, result.encode())
+            recorder.update(state="FINISHED", stage=None)
+        recorder.update(urgent=True, ended=timestamp(), log_entries_dropped=self._shipper.dropped)
+        if not recorder.close(_HURRIED_FLUSH_S if self._going.is_set() else 15.0):
+            console("the last attempt record could not be written")
+        state = recorder.record.state
+        self.tell(f"attempt {self._spec.attempt} ended {state} at step {recorder.record.step}")
+        over = outcome in (AgentExit.FINISHED, AgentExit.FAILED)
+        if over and self._spec.delete_node_when_done and self._node.worker == 0:
+            self._remove_node()
+
+    def _write_result(self, folder: Any, content: bytes) -> None:
+        for pause in (0.5, 2.0, 5.0, 0.0):
+            try:
+                folder.write(RESULT_FILE, content)
+            except FolderError as error:
+                self.tell(f"the result cannot be written: {error}", "ERROR")
+                self._going.wait(pause)
+            else:
+                return
+
+    def _remove_node(self) -> None:
+        self.tell("the run is over and asked for it: deleting this node")
+        time.sleep(2 * self._settings.flush_s)
+        try:
+            operation = own_node.remove(
+                self._node, self._spec.run, self._metadata, self._settings.endpoint
+            )
+            console(f"deletion began: {operation}")
+        except own_node.RemovalError as error:
+            self.tell(f"this node was not deleted and goes on costing: {error}", "ERROR")
+
+
+class _NoFolder:
+    """Stands for the run's folder on workers that write no records."""
+
+    write_interval_s = 60.0
+
+    def read(self, name: str) -> bytes | None:
+        return None
+
+    def write(self, name: str, content: bytes) -> None:
+        return
+
+    def set_aside(self, name: str) -> str:
+        return name
+
+
+def lock_node(node_dir: Path) -> int | None:
+    """Take the lock of the only agent on this node; None if another one runs."""
+    node_dir.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(node_dir / "agent.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def main() -> int:
+    """Run the agent and return its exit code."""
+    try:
+        settings = Settings.from_environment(os.environ)
+        if lock_node(settings.node_dir) is None:
+            console(f"another agent runs on this node ({settings.node_dir})")
+            return 1
+        metadata = MetadataClient.from_environment(os.environ)
+        node = read_identity(metadata)
+        text = metadata.get_patiently("instance/attributes/tpudash-spec")
+        if text is None:
+            raise SpecError("this node has no metadata key tpudash-spec")
+        agent = Agent(settings, metadata, node, parse_spec(text))
+    except MetadataError as error:
+        console(f"the metadata server cannot be used: {error}")
+        return 1
+    except (SpecError, FolderError, ValueError) as error:
+        console(f"BAD_REQUEST: {error}")
+        return int(AgentExit.FAILED)
+    return int(agent.run())

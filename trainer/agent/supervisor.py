@@ -1,0 +1,292 @@
+"""Runs the recipe's command until it finishes, fails for good, or the node has to go."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from trainer.agent import child as children
+from trainer.agent.child import Child
+from trainer.agent.progress import Progress, parse_event, severity_of
+from trainer.agent.settings import AgentExit
+from trainer.faults import ExitCode, classify, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from trainer.agent.metadata import NodeIdentity
+    from trainer.agent.record import Recorder
+    from trainer.agent.settings import Settings
+    from trainer.agent.shipper import Shipper
+    from trainer.agent.spec import Spec
+
+_FATAL = (ExitCode.BAD_ARGUMENTS, ExitCode.NO_INPUT, ExitCode.NO_DEVICE, ExitCode.DEFECT)
+_NOTICE_MARGIN_S = 4.0
+_STOP_PATIENCE_S = 10.0
+_OLD_TRAINER_PATIENCE_S = 45.0
+_SETTLE_S = 5.0
+"""A trainer that was told to stop is often just ahead of the node's own notice."""
+
+
+class Supervisor:
+    """The main loop of a worker that runs the command."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        node: NodeIdentity,
+        settings: Settings,
+        *,
+        recorder: Recorder,
+        shipper: Shipper,
+        tell: Callable[[str], None],
+        last_step: int,
+    ) -> None:
+        self._spec = spec
+        self._node = node
+        self._settings = settings
+        self._recorder = recorder
+        self._shipper = shipper
+        self._tell = tell
+        self.progress = Progress(recorder, last_step)
+        self._wake = threading.Event()
+        self._notice: str | None = None
+        self._notice_at = 0.0
+        self._child: Child | None = None
+        self._stalled = False
+
+    @property
+    def trainer_pid(self) -> int | None:
+        """Process id of the running trainer."""
+        child = self._child
+        return child.pid if child is not None and child.exit_code is None else None
+
+    def give_notice(self, reason: str) -> None:
+        """Tell that the node has to go; may be called from any thread."""
+        if self._notice is None:
+            self._notice_at = time.monotonic()
+            self._notice = reason
+        self._wake.set()
+
+    @property
+    def noticed(self) -> str | None:
+        """Why the node has to go, or None."""
+        return self._notice
+
+    def run(self) -> AgentExit:
+        """Run the command, again if it was killed, and return how the attempt ended."""
+        waited = children.outwait(
+            self._pid_file, _OLD_TRAINER_PATIENCE_S, lambda: self._notice is not None
+        )
+        if waited:
+            self._tell(waited)
+        fruitless = 0
+        while True:
+            if self._notice is not None:
+                return self._stopped(None)
+            before = self.progress.best_step
+            code = self._run_once()
+            end = self._judge(code)
+            if end is not None:
+                return end
+            fruitless = 0 if self.progress.best_step > before else fruitless + 1
+            if fruitless > self._settings.restarts:
+                return self._gave_up(code, fruitless)
+            self._prepare_restart(code, fruitless)
+
+    @property
+    def _pid_file(self) -> Path:
+        return self._settings.node_dir / "trainer.json"
+
+    def _run_once(self) -> int:
+        self.progress.begin_process()
+        self._stalled = False
+        try:
+            self._child = child = Child(
+                self._command(),
+                self._environment(),
+                on_line=self._on_line,
+                on_exit=self._wake.set,
+            )
+        except OSError as error:
+            self.progress.error = {
+                "class": "BAD_REQUEST",
+                "detail": f"the recipe's command cannot be run: {error}",
+                "hint": "check recipe.command in the run's spec",
+            }
+            self._recorder.update(urgent=True, error=self.progress.error)
+            return int(ExitCode.BAD_ARGUMENTS)
+        children.remember(self._pid_file, child.pid)
+        self._tell(f"started the trainer, pid {child.pid}, from step {self.progress.last_step}")
+        return self._follow(child)
+
+    def _follow(self, child: Child) -> int:
+        began = time.monotonic()
+        asked_at: float | None = None
+        killed = False
+        while (code := child.exit_code) is None:
+            now = time.monotonic()
+            if self._notice is not None and asked_at is None:
+                asked_at = now
+                self._tell(f"{self._notice}: asking the trainer to save and stop")
+                child.signal(signal.SIGTERM)
+            if asked_at is None and self._has_stalled(child, began, now):
+                asked_at = now
+                self._stalled = True
+                self._tell_stalled(now - max(began, child.heard_at))
+                child.signal(signal.SIGTERM)
+            if asked_at is not None and not killed and now - asked_at > self._patience():
+                killed = True
+                self._tell("the trainer did not stop in time and is killed")
+                child.signal(signal.SIGKILL)
+            self._wake.wait(0.2 if self._notice is None else 0.05)
+            if self._notice is None:
+                self._wake.clear()
+        # Helpers of the command must not outlive it.
+        child.signal(signal.SIGKILL)
+        return code
+
+    def _patience(self) -> float:
+        if self._stalled and self._notice is None:
+            return _STOP_PATIENCE_S
+        return max(2.0, self._settings.notice_s - _NOTICE_MARGIN_S)
+
+    def _has_stalled(self, child: Child, began: float, now: float) -> bool:
+        training = self.progress.training
+        limit = self._settings.stall_s if training else self._settings.start_deadline_s
+        return now - max(began, child.heard_at) > limit
+
+    def _tell_stalled(self, silent_s: float) -> None:
+        what = "while training" if self.progress.training else "before the first step"
+        error = {
+            "class": "STALLED",
+            "detail": f"the trainer said nothing for {silent_s:.0f} s {what}",
+            "hint": "look at its stderr; a TPU that cannot be reached shows no error at all",
+        }
+        self.progress.error = error
+        self._recorder.update(urgent=True, error=error)
+        payload = {"event": "error", "message": f"STALLED: {error['detail']}", **error}
+        self._shipper.submit("agent", severity="ERROR", payload=payload)
+        self._tell(error["detail"])
+
+    def _on_line(self, stream: str, line: str) -> None:
+        event = parse_event(line) if stream == "stdout" else None
+        if event is None:
+            self._shipper.submit(stream, text=line)
+            if stream == "stderr":
+                sys.stderr.write(f"[trainer] {line}\n")
+            return
+        timestamp = event.get("ts")
+        self._shipper.submit(
+            "event",
+            severity=severity_of(event),
+            payload=event,
+            ts=timestamp if isinstance(timestamp, str) else None,
+        )
+        self.progress.take(event)
+
+    def _judge(self, code: int) -> AgentExit | None:
+        """Decide by the exit code; None means to start the trainer again."""
+        self._recorder.update(exit_code=code, log_entries_dropped=self._shipper.dropped)
+        if code == ExitCode.FINISHED and not self._stalled:
+            return AgentExit.FINISHED
+        if code == ExitCode.PREEMPTED and self._notice is None and not self._stalled:
+            self._wait_for_notice(_SETTLE_S)
+        if self._notice is not None:
+            return self._stopped(code)
+        if code in _FATAL and not self._stalled:
+            return self._failed(code)
+        known = self._classify_stderr()
+        if known and known["class"] in ("VERSION", "DEVICE_BUSY"):
+            self.progress.error = self.progress.error or known
+            return self._failed(code)
+        return None
+
+    def _wait_for_notice(self, seconds: float) -> None:
+        self._wake.clear()
+        if self._notice is None:
+            self._wake.wait(seconds)
+
+    def _classify_stderr(self) -> dict[str, str] | None:
+        child = self._child
+        lines = list(child.stderr_tail) if child is not None else []
+        known = classify("\n".join(lines))
+        if known is None:
+            return None
+        last = next((line for line in reversed(lines) if classify(line)), lines[-1])
+        return {"class": known.error_class, "detail": one_line(last), "hint": known.hint}
+
+    def _stopped(self, code: int | None) -> AgentExit:
+        self._recorder.update(urgent=True, state="PREEMPTED", stage=None, exit_code=code)
+        return AgentExit.STOPPED
+
+    def _failed(self, code: int) -> AgentExit:
+        error = self.progress.error or self._classify_stderr() or self._unexplained(code)
+        self._recorder.update(urgent=True, state="FAILED", stage=None, error=error)
+        self._tell(f"the run failed: {error.get('class')}: {error.get('detail')}")
+        return AgentExit.FAILED
+
+    def _unexplained(self, code: int) -> dict[str, str]:
+        tail = self._child.stderr_tail[-1] if self._child and self._child.stderr_tail else ""
+        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+        return {
+            "class": "HOST_OOM" if killed else "UNCLASSIFIED",
+            "detail": one_line(f"the trainer ended with {_exit_text(code)}. {tail}"),
+            "hint": "the kernel kills what uses too much memory: see dmesg"
+            if killed
+            else "see the log of stream stderr; resume continues from the last checkpoint",
+        }
+
+    def _gave_up(self, code: int, fruitless: int) -> AgentExit:
+        self._tell(f"gave up: the trainer ended {fruitless} times without progress")
+        return self._failed(code)
+
+    def _prepare_restart(self, code: int, fruitless: int) -> None:
+        record = self._recorder.record
+        pause = min(self._settings.backoff_s * 2 ** max(0, fruitless - 1), 60.0)
+        text = f"the trainer ended with {_exit_text(code)}; starting it again in {pause:.0f} s"
+        self._recorder.update(urgent=True, state="STARTING", restarts=record.restarts + 1)
+        self._shipper.submit("agent", severity="WARNING", text=text)
+        self._tell(text)
+        self._wait_for_notice(pause)
+
+    def _command(self) -> list[str]:
+        command = list(self._spec.command)
+        if command[0] in ("python", "python3"):
+            command[0] = sys.executable
+        command += ["--model_dir", self._spec.run_url]
+        if "trainer" in command[: command.index("--model_dir")]:
+            command += [
+                *("--run", self._spec.run),
+                *("--attempt", str(self._spec.attempt)),
+                *("--last_step", str(self.progress.last_step)),
+                "--stop_on_stdin_eof",
+            ]
+            if self._node.accelerator_type and "--accelerator_type" not in command:
+                command += ["--accelerator_type", self._node.accelerator_type]
+        return command
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            **self._spec.environment,
+            "TPUDASH_RUN": self._spec.run,
+            "TPUDASH_ATTEMPT": str(self._spec.attempt),
+            "TPUDASH_MODEL_DIR": self._spec.run_url,
+            "TPUDASH_LAST_STEP": str(self.progress.last_step),
+        }
+
+
+def _exit_text(code: int) -> str:
+    if code < 0:
+        try:
+            return f"signal {signal.Signals(-code).name}"
+        except ValueError:
+            return f"signal {-code}"
+    return f"exit code {code}"
