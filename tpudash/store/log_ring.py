@@ -21,7 +21,7 @@ class LogRing:
 
     A late entry is put where its timestamp belongs. `revision` grows whenever the order of what
     was there before changes (a late entry, an eviction), so that a view knows when appending is
-    not enough.
+    not enough. Each entry has an arrival number, from 0, which it keeps as long as it is held.
 
     Args:
         max_entries: How many entries are kept at most.
@@ -32,8 +32,10 @@ class LogRing:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._entries: deque[LogEntry] = deque()
+        self._numbers: deque[int] = deque()
         self._seen: set[tuple[str, str, str]] = set()
         self._bytes = 0
+        self.arrived = 0
         self.evicted = 0
         self.suppressed = 0
         self.revision = 0
@@ -48,6 +50,27 @@ class LogRing:
         """Return the last `count` entries, oldest first."""
         start = max(0, len(self._entries) - count)
         return tuple(self._entries[index] for index in range(start, len(self._entries)))
+
+    def tail_since(self, arrived: int) -> list[tuple[int, LogEntry]]:
+        """Return the shortest tail that holds everything that arrived since, oldest first.
+
+        Late entries lie among older ones, so the tail may begin with entries known before.
+
+        Args:
+            arrived: The value of `arrived` when the caller last looked.
+
+        Returns:
+            Pairs of arrival number and entry; all that is held, if something was evicted unseen.
+        """
+        wanted = self.arrived - arrived
+        tail: list[tuple[int, LogEntry]] = []
+        for pair in zip(reversed(self._numbers), reversed(self._entries), strict=True):
+            if wanted <= 0:
+                break
+            wanted -= pair[0] >= arrived
+            tail.append(pair)
+        tail.reverse()
+        return tail
 
     def add(self, entries: Iterable[LogEntry]) -> tuple[LogEntry, ...]:
         """Add entries and return those that were new, in order of time."""
@@ -66,10 +89,16 @@ class LogRing:
     def _insert(self, entry: LogEntry) -> None:
         if not self._entries or entry.timestamp >= self._entries[-1].timestamp:
             self._entries.append(entry)
+            self._numbers.append(self._number())
             return
         at = bisect_right(self._entries, entry.timestamp, key=lambda known: known.timestamp)
         self._entries.insert(at, entry)
+        self._numbers.insert(at, self._number())
         self.revision += 1
+
+    def _number(self) -> int:
+        self.arrived += 1
+        return self.arrived - 1
 
     def _evict(self) -> None:
         over = False
@@ -77,6 +106,7 @@ class LogRing:
             len(self._entries) > self._max_entries or self._bytes > self._max_bytes
         ):
             gone = self._entries.popleft()
+            self._numbers.popleft()
             self._seen.discard(_identity(gone))
             self._bytes -= _size(gone)
             self.evicted += 1

@@ -160,3 +160,19 @@ def test_series_keep_the_newest_points() -> None:
     book.add([make_series(*((at, float(at)) for at in range(9)))])
     (series,) = book.of("one")
     assert [point.value for point in series.points] == [6.0, 7.0, 8.0]
+
+
+def test_the_log_ring_tells_a_view_what_it_has_not_seen() -> None:
+    ring = LogRing(max_entries=4)
+    ring.add([make_entry(1, "a"), make_entry(2, "b"), make_entry(3, "c")])
+    assert ring.tail_since(ring.arrived) == []
+    seen = ring.arrived
+    ring.add([make_entry(2.5, "late")])
+    assert [(number, entry.text) for number, entry in ring.tail_since(seen)] == [
+        (3, "late"),
+        (2, "c"),
+    ]
+    seen = ring.arrived
+    ring.add(make_entry(second, str(second)) for second in range(10, 16))
+    assert [number for number, _ in ring.tail_since(seen)] == [6, 7, 8, 9]
+    assert (ring.arrived, ring.evicted) == (10, 6)
