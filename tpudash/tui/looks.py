@@ -5,15 +5,15 @@ Themes give colours under `LOOK_VARIABLES`; a theme that lacks one falls back to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOOK_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "muted": "secondary",
         "state-ready": "success",
         "state-finished": "success",
         "state-creating": "primary",
@@ -23,79 +23,77 @@ LOOK_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
         "state-terminated": "error",
         "state-deleting": "secondary",
         "state-stopped": "secondary",
-        "state-gone": "foreground",
+        "state-gone": "secondary",
         "state-unknown": "accent",
         "chart-ok": "success",
         "chart-warn": "warning",
         "chart-bad": "error",
         "chart-line": "primary",
-        "chart-axis": "foreground",
-        "log-debug": "foreground",
+        "chart-axis": "secondary",
+        "log-debug": "secondary",
         "log-info": "foreground",
-        "log-notice": "foreground",
+        "log-notice": "primary",
         "log-warning": "warning",
         "log-error": "error",
         "log-critical": "error",
         "log-step": "primary",
         "log-checkpoint": "success",
         "log-restart": "warning",
-        "log-time": "foreground",
-        "muted": "foreground",
+        "log-time": "secondary",
         "mode-operator": "warning",
         "mode-watch": "primary",
         "mode-emulator": "secondary",
+        **{f"worker-{index}": "primary" for index in range(8)},
     }
 )
 """Theme variables of ours, each with the base colour that stands in where a theme is silent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The glyph and the theme variable of one kind of state."""
+class Look(NamedTuple):
+    """The glyph of a kind of state, and its ASCII stand-in, unless the theme has its own."""
 
+    kind: str
     glyph: str
     plain_glyph: str
-    variable: str
 
-    def mark(self, *, plain: bool) -> str:
-        """Return the glyph, or its ASCII stand-in."""
-        return self.plain_glyph if plain else self.glyph
+    @property
+    def variable(self) -> str:
+        """The theme variable of its colour."""
+        return f"state-{self.kind}"
 
 
-READY: Final = Look("●", "*", "state-ready")
-DONE: Final = Look("✔", "+", "state-ready")
-BUSY: Final = Look("◐", "~", "state-creating")
-WAITING: Final = Look("◌", ".", "state-creating")
-WARN: Final = Look("▲", "^", "state-repairing")
-PREEMPTED: Final = Look("◆", "!", "state-preempted")
-DEAD: Final = Look("✖", "x", "state-terminated")
-LEAVING: Final = Look("◇", "-", "state-deleting")
-GONE: Final = Look("†", "-", "state-deleting")
-UNKNOWN: Final = Look("?", "?", "state-unknown")
+READY: Final = Look("ready", "●", "*")
+FINISHED: Final = Look("finished", "✓", "+")
+CREATING: Final = Look("creating", "◐", "~")
+WAITING: Final = Look("waiting", "◌", ".")
+REPAIRING: Final = Look("repairing", "▲", "^")
+PREEMPTED: Final = Look("preempted", "◆", "!")
+TERMINATED: Final = Look("terminated", "✗", "x")
+DELETING: Final = Look("deleting", "◇", "-")
+STOPPED: Final = Look("stopped", "■", "#")
+GONE: Final = Look("gone", "†", "%")
+UNKNOWN: Final = Look("unknown", "?", "?")
 
-_LOOKS: Final[Mapping[str, Look]] = MappingProxyType(
+_WORDS: Final[Mapping[Look, tuple[str, ...]]] = MappingProxyType(
     {
-        **dict.fromkeys(("READY", "ACTIVE", "TRAINING", "HEALTHY", "RUNNING"), READY),
-        **dict.fromkeys(("FINISHED", "DONE"), DONE),
-        **dict.fromkeys(
-            ("CREATING", "STARTING", "RESTARTING", "REIMAGING", "UNHIDING", "LAUNCHING"), BUSY
+        READY: ("READY", "ACTIVE", "TRAINING", "HEALTHY"),
+        FINISHED: ("FINISHED", "DONE"),
+        CREATING: (
+            *("CREATING", "STARTING", "RESTARTING", "REIMAGING", "UNHIDING", "LAUNCHING"),
+            *("RESUMING", "PROVISIONING", "RUNNING"),
         ),
-        **dict.fromkeys(("RESUMING", "PROVISIONING"), BUSY),
-        **dict.fromkeys(("WAITING", "WAITING_FOR_RESOURCES", "ACCEPTED"), WAITING),
-        **dict.fromkeys(("REPAIRING", "STALLED", "SUSPENDING", "INTERRUPTED"), WARN),
-        "TIMEOUT": WARN,
-        "PREEMPTED": PREEMPTED,
-        **dict.fromkeys(
-            ("TERMINATED", "FAILED", "UNHEALTHY_TENSORFLOW", "UNHEALTHY_MAINTENANCE"), DEAD
-        ),
-        **dict.fromkeys(
-            ("DELETING", "STOPPING", "STOPPED", "SUSPENDED", "HIDING", "HIDDEN", "DELETED"), LEAVING
-        ),
-        "GONE": GONE,
+        WAITING: ("WAITING", "WAITING_FOR_RESOURCES", "ACCEPTED"),
+        REPAIRING: ("REPAIRING", "STALLED", "SUSPENDING", "INTERRUPTED", "TIMEOUT"),
+        PREEMPTED: ("PREEMPTED",),
+        TERMINATED: (*("TERMINATED", "FAILED", "UNHEALTHY_TENSORFLOW", "UNHEALTHY_MAINTENANCE"),),
+        DELETING: ("DELETING", "STOPPING", "HIDING", "DELETED"),
+        STOPPED: ("STOPPED", "SUSPENDED", "HIDDEN"),
+        GONE: ("GONE",),
     }
 )
+_LOOKS: Final = {word: look for look, words in _WORDS.items() for word in words}
 
 
 def look_of(state: str) -> Look:
-    """Return the look of a state, health or verdict word; unknown words look unknown."""
+    """Return the look of a word for a state or a health; unknown words look unknown."""
     return _LOOKS.get(state, UNKNOWN)

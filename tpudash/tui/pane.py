@@ -11,10 +11,10 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.widget import Widget
 
-from tpudash.tui.looks import LOOK_VARIABLES
+from tpudash.tui.looks import LOOK_VARIABLES, Look, look_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from tpudash.clock import Clock
@@ -125,16 +125,27 @@ class ViewContext:
 
 
 class HostApp(App[None]):
-    """An app that panes can live in: it has a view context and our theme variables."""
+    """An app that panes can live in: it has a view context and our theme variables.
+
+    Attributes:
+        theme_glyphs: The theme's own (glyph, ASCII glyph) by kind of state.
+    """
 
     def __init__(self, context: ViewContext, *, ansi_color: bool | None = None) -> None:
         self.context = context
+        self.theme_glyphs: Mapping[str, tuple[str, str]] = {}
         super().__init__(ansi_color=ansi_color)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return a colour for each variable of ours that the theme leaves out."""
         base = self.current_theme.to_color_system().generate()
         return {name: base[fallback] for name, fallback in LOOK_VARIABLES.items()}
+
+    def mark_of(self, state: str | Look) -> str:
+        """Return the glyph of a state's word, as the theme has it."""
+        look = look_of(state) if isinstance(state, str) else state
+        glyphs = self.theme_glyphs.get(look.kind, (look.glyph, look.plain_glyph))
+        return glyphs[1 if self.context.options.ascii else 0]
 
     def style_of(self, variable: str, *, bold: bool = False, dim: bool = False) -> Style:
         """Return the present theme's style for one variable, for use in `rich.text.Text`."""

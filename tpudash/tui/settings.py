@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from textual.theme import Theme
+    from tpudash.config.themes import ThemeSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ConsoleSettings:
     """
 
     theme: str = "textual-dark"
-    themes: tuple[Theme, ...] = ()
+    themes: tuple[ThemeSpec, ...] = ()
     ascii: bool = False
     mouse: bool = True
     panes: tuple[PaneId, ...] = tuple(PaneId)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tpudash.tui import format as fmt
-from tpudash.tui.looks import WARN, look_of
+from tpudash.tui.looks import REPAIRING, Look, look_of
 from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.node_table import GAP, Cell, Column
 
@@ -30,6 +30,7 @@ class Drawing:
     """What cells are drawn with.
 
     Attributes:
+        mark_of: Returns the glyph of a state.
         plain: ASCII characters only.
         shows_health: Whether the health has a column of its own.
         marked: Row keys that the user marked.
@@ -37,6 +38,7 @@ class Drawing:
 
     now: datetime
     book: PriceBook
+    mark_of: Callable[[str | Look], str]
     plain: bool = False
     shows_health: bool = True
     marked: frozenset[str] = frozenset()
@@ -92,7 +94,8 @@ def columns_for(width: int, total: int, *, arrow: str = "", sorted_by: str = "")
     Args:
         width: Cells that the table has.
         total: Width of the terminal, which decides how wide columns are.
-        arrow: Mark beside the label of the column `sorted_by`.
+        arrow: Mark beside the label of the column that rows are sorted by.
+        sorted_by: Key of that column.
     """
     kinds = {kind.key: kind.at(total) for kind in _KINDS}
     left, chosen = width - GAP, set()
@@ -133,9 +136,9 @@ def _state(facts: RowFacts, drawing: Drawing) -> Cell:
     look = look_of(facts.state)
     word = safe_text(facts.state, 80)
     if facts.is_unhealthy and not drawing.shows_health:
-        look = WARN
+        look = REPAIRING
         word = f"{word} {safe_text(facts.health, 80)}"
-    return Cell(f"{look.mark(plain=drawing.plain)} {word}", look.variable)
+    return Cell(f"{drawing.mark_of(look)} {word}", look.variable)
 
 
 def _health(facts: RowFacts, _: Drawing) -> Cell:

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from tpudash.store.changes import TombstonesDismissed
 from tpudash.store.snapshot import NODES, SourceState
+from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Pane, PaneId, Subject, SubjectKind
 from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.line import Line
@@ -218,6 +219,7 @@ class NodesPane(Pane):
         self._drawing = Drawing(
             now,
             book,
+            self.host.mark_of,
             plain=self.context.options.ascii,
             shows_health=any(column.key == "health" for column in self.table.columns),
             marked=self._marked,
@@ -261,8 +263,9 @@ class NodesPane(Pane):
         text = Text()
         if facts is not None:
             text.append(safe_text(facts.name, 60), "bold")
-            state = f" {safe_text(facts.state, 60)}"
-            text.append(state, self.host.style_of(""))
+            look = look_of(facts.state)
+            state = f"  {self.host.mark_of(look)} {safe_text(facts.state, 60)}"
+            text.append(state, self.host.style_of(look.variable))
             if facts.note:
                 text.append(f"  {safe_text(facts.note, 400)}")
         self.query_one("#nodes-note", Line).show(text)
