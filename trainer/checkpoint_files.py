@@ -163,7 +163,7 @@ class CheckpointFolder:
                 tf.io.gfile.remove(f"{self.prefix(step)}.json")
 
     def quarantine(self, step: int) -> str:
-        """Move all files of a checkpoint to the quarantine; nothing is deleted. Returns its name."""
+        """Move all files of a checkpoint to the quarantine, deleting nothing; returns its name."""
         name = f"ckpt-{step}"
         target = self._free_folder(name)
         for file in self._names():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from trainer.checkpoint_files import CheckpointFolder, Scan, access_error
 from trainer.faults import ExitCode, TrainerError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEPT = 3
 SCHEMA = 1

@@ -1,4 +1,4 @@
-"""The trainer's settings: one frozen dataclass, its flags, and the checks made before TensorFlow."""
+"""The trainer's settings: one frozen dataclass, its flags, and their checks."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import argparse
 import dataclasses
 import glob
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainer.faults import ExitCode, TrainerError
 from trainer.joblock import is_remote
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 EMBEDDED_TRAIN_EXAMPLES = 4000
 PRECISIONS = ("auto", "float32", "bfloat16")
 _MATRIX_ROWS = 128
-_TENSORCORE_NAMES = ("v2", "v3", "v4", "v5p")
 
 
 def _flag(help_text: str, default: Any, **extra: Any) -> Any:
@@ -214,7 +215,7 @@ def _validate_files(config: Config) -> None:
         )
     for name in ("train_files", "eval_files"):
         for pattern in getattr(config, name):
-            if not is_remote(pattern) and not glob.glob(pattern):
+            if not is_remote(pattern) and not glob.glob(pattern):  # noqa: PTH207 - absolute
                 raise TrainerError(
                     ExitCode.NO_INPUT,
                     "BAD_REQUEST",
@@ -226,10 +227,14 @@ def _validate_files(config: Config) -> None:
 def cores(accelerator_type: str) -> int | None:
     """Return the number of replicas of a TPU type, or None if the type is not understood.
 
-    The number in the name counts TensorCores for v2 to v5p, chips of one core for v5e and v6e.
+    The number in the name counts TensorCores up to v5p, chips of one core for v5e and v6e. The two
+    cores of a v4 or v5p chip act as one device ("megacore").
     """
-    match = re.fullmatch(r"(v\d+[a-z]*?(?:pod)?)-(\d+)", accelerator_type)
-    return int(match.group(2)) if match else None
+    match = re.fullmatch(r"(v\d+[a-z]*)-(\d+)", accelerator_type)
+    if match is None:
+        return None
+    number = int(match.group(2))
+    return max(1, number // 2) if match.group(1) in ("v4", "v5p") else number
 
 
 def batch_advice(batch_size: int, accelerator_type: str) -> list[str]:
@@ -241,10 +246,11 @@ def batch_advice(batch_size: int, accelerator_type: str) -> list[str]:
         return [f"batch {batch_size} cannot be split evenly over the cores{where}: use {best}"]
     if batch_size % best:
         each = batch_size // count
-        return [
+        advice = (
             f"batch {batch_size} is {each} a core{where}; the matrix unit works on "
             f"{_MATRIX_ROWS} rows, so a multiple of {best} wastes nothing"
-        ]
+        )
+        return [advice]
     return []
 
 

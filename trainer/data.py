@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from trainer import tfrecords
-from trainer.config import Config
 from trainer.faults import ExitCode, TrainerError
 from trainer.model import IMAGE_SHAPE
+
+if TYPE_CHECKING:
+    from trainer.config import Config
 
 EMBEDDED_FILE = Path(__file__).parent / "data" / "mnist_5k.npz"
 _HELD_OUT_EACH = 5

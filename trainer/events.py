@@ -6,12 +6,14 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainer.faults import TrainerError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def timestamp() -> str:

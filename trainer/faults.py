@@ -112,7 +112,7 @@ _KNOWN: tuple[_Known, ...] = (
         "TPU workers cannot read local files: put the data and the model_dir on gs://",
     ),
     _known(
-        r"does not have storage\.\S+ access|Error executing an HTTP request: HTTP response code 40[13]"
+        r"does not have storage\.\S+ access|executing an HTTP request: HTTP response code 40[13]"
         r"|Anonymous caller does not have",
         "BUCKET_ACCESS",
         "give the node's service account roles/storage.objectAdmin on the bucket",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -18,7 +18,9 @@ from trainer.events import EventWriter, finite, last_reported_step
 from trainer.faults import ExitCode, TrainerError
 from trainer.loop import CallSizer, Measured, TrainingLoop, TrainingState
 from trainer.model import signature, weights_sha256
-from trainer.stopping import StopRequest
+
+if TYPE_CHECKING:
+    from trainer.stopping import StopRequest
 
 STEP_EVENT_SECONDS = 0.5
 """At most two `step` events a second."""

@@ -8,10 +8,13 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainer.faults import ExitCode, TrainerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOCK_FILE = "trainer.lock"
 

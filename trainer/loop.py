@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
-from trainer.devices import Device
 from trainer.model import build_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainer.devices import Device
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class TrainingLoop:
             loss = tf.reduce_sum(losses) / self._batch_size
         variables = model.trainable_variables
         gradients = tape.gradient(loss, [variable.value for variable in variables])
-        optimizer.apply_gradients(zip(gradients, variables))
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
         self._count(losses, labels, logits, tf.ones_like(losses))
         # Reading the weights makes the result depend on the update, so the time includes it.
         with tf.control_dependencies([tf.identity(variable.value) for variable in variables]):
@@ -161,7 +164,7 @@ class TrainingLoop:
     def _count(self, losses: Any, labels: Any, logits: Any, weights: Any) -> None:
         right = tf.cast(tf.equal(tf.argmax(logits, -1, tf.int32), labels), tf.float32)
         sums = (losses * weights, right * weights, weights)
-        for total, values in zip(self._state.totals, sums):
+        for total, values in zip(self._state.totals, sums, strict=True):
             total.assign_add(tf.reduce_sum(values))
 
     def evaluate(self, batches: Any) -> Measured:

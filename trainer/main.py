@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import traceback
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainer.config import Config, bad_argument, events_path, parse
 from trainer.devices import prepare_environment, tpu_name
@@ -15,6 +16,9 @@ from trainer.faults import ExitCode, TrainerError, classify, one_line
 from trainer.joblock import JobLock, is_remote
 from trainer.stopping import StopRequest, stop_on_signals, watch_stdin
 from trainer.versions import Installed, preflight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +75,7 @@ def _event_writer(config: Config, stdout: int, stop: StopRequest) -> EventWriter
 
 def _identity(arguments: Sequence[str]) -> tuple[str, int]:
     """Return run and attempt as far as they can be told from arguments that do not parse."""
-    found = dict(zip(arguments, arguments[1:]))
+    found = dict(itertools.pairwise(arguments))
     attempt = found.get("--attempt", "")
     return found.get("--run", "local"), int(attempt) if attempt.isdecimal() else 1
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
 from trainer.faults import ExitCode, TrainerError, classify, one_line
 from trainer.model import IMAGE_SHAPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 _IMAGE_KEYS = ("image", "image_raw", "image/encoded", "x")
 _LABEL_KEYS = ("label", "image/class/label", "y")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainer.faults import ExitCode, TrainerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _WHEELS = ("tensorflow-tpu", "tensorflow-cpu", "tensorflow", "tensorflow-macos", "tf-nightly")
 _FIRST_LIBTPU_WITHOUT_SYMBOLS = (0, 0, 41)

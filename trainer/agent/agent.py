@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainer.agent import host, own_node
 from trainer.agent.cloud_logging import CloudLoggingSender
@@ -165,8 +165,7 @@ class Agent:
         if record.state in ("FINISHED", "FAILED"):
             self.tell(f"this attempt is already {record.state}; nothing to do")
             return AgentExit.FINISHED if record.state == "FINISHED" else AgentExit.FAILED
-        folder = self._folder if writes_records else _NoFolder()
-        recorder = Recorder(folder, record, console)
+        recorder = Recorder(self._folder if writes_records else None, record, console)
         recorder.update(urgent=True, state="STARTING", stage=None, ended=None, error=None)
         self._supervisor = Supervisor(
             self._spec,
@@ -180,7 +179,7 @@ class Agent:
         if self._going.is_set():
             self._supervisor.give_notice(self._going_reason)
         outcome = self._supervisor.run()
-        self._conclude(outcome, recorder, folder)
+        self._conclude(outcome, recorder)
         return outcome
 
     def _fresh_record(self) -> AttemptRecord:
@@ -223,11 +222,12 @@ class Agent:
                 return step
         return -1
 
-    def _conclude(self, outcome: AgentExit, recorder: Recorder, folder: Any) -> None:
+    def _conclude(self, outcome: AgentExit, recorder: Recorder) -> None:
         """Write result and record, and remove the node if that was asked for."""
         if outcome == AgentExit.FINISHED and self._supervisor is not None:
             result = json.dumps(self._supervisor.progress.result(), indent=1) + "\n"
-            self._write_result(folder, result.encode())
+            if self._node.worker == 0:
+                self._write_result(result.encode())
             recorder.update(state="FINISHED", stage=None)
         recorder.update(urgent=True, ended=timestamp(), log_entries_dropped=self._shipper.dropped)
         if not recorder.close(_HURRIED_FLUSH_S if self._going.is_set() else 15.0):
@@ -238,15 +238,19 @@ class Agent:
         if over and self._spec.delete_node_when_done and self._node.worker == 0:
             self._remove_node()
 
-    def _write_result(self, folder: Any, content: bytes) -> None:
+    def _write_result(self, content: bytes) -> None:
         for pause in (0.5, 2.0, 5.0, 0.0):
-            try:
-                folder.write(RESULT_FILE, content)
-            except FolderError as error:
-                self.tell(f"the result cannot be written: {error}", "ERROR")
-                self._going.wait(pause)
-            else:
+            if self._wrote(RESULT_FILE, content):
                 return
+            self._going.wait(pause)
+
+    def _wrote(self, name: str, content: bytes) -> bool:
+        try:
+            self._folder.write(name, content)
+        except FolderError as error:
+            self.tell(f"{name} cannot be written: {error}", "ERROR")
+            return False
+        return True
 
     def _remove_node(self) -> None:
         self.tell("the run is over and asked for it: deleting this node")
@@ -258,21 +262,6 @@ class Agent:
             console(f"deletion began: {operation}")
         except own_node.RemovalError as error:
             self.tell(f"this node was not deleted and goes on costing: {error}", "ERROR")
-
-
-class _NoFolder:
-    """Stands for the run's folder on workers that write no records."""
-
-    write_interval_s = 60.0
-
-    def read(self, name: str) -> bytes | None:
-        return None
-
-    def write(self, name: str, content: bytes) -> None:
-        return
-
-    def set_aside(self, name: str) -> str:
-        return name
 
 
 def lock_node(node_dir: Path) -> int | None:
@@ -287,6 +276,13 @@ def lock_node(node_dir: Path) -> int | None:
     return descriptor
 
 
+def _read_spec(metadata: MetadataClient) -> Spec:
+    text = metadata.get_patiently("instance/attributes/tpudash-spec")
+    if text is None:
+        raise SpecError("this node has no metadata key tpudash-spec")
+    return parse_spec(text)
+
+
 def main() -> int:
     """Run the agent and return its exit code."""
     try:
@@ -295,11 +291,7 @@ def main() -> int:
             console(f"another agent runs on this node ({settings.node_dir})")
             return 1
         metadata = MetadataClient.from_environment(os.environ)
-        node = read_identity(metadata)
-        text = metadata.get_patiently("instance/attributes/tpudash-spec")
-        if text is None:
-            raise SpecError("this node has no metadata key tpudash-spec")
-        agent = Agent(settings, metadata, node, parse_spec(text))
+        agent = Agent(settings, metadata, read_identity(metadata), _read_spec(metadata))
     except MetadataError as error:
         console(f"the metadata server cannot be used: {error}")
         return 1

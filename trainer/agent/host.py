@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -37,10 +38,8 @@ def sample(folder: Path, trainer_pid: int | None) -> dict[str, Any]:
     figures["memory_used_bytes"] = memory.total - memory.available
     figures["memory_total_bytes"] = memory.total
     if trainer_pid is not None:
-        try:
+        with contextlib.suppress(psutil.Error):
             figures["trainer_memory_bytes"] = psutil.Process(trainer_pid).memory_info().rss
-        except psutil.Error:
-            pass
     return figures
 
 

@@ -6,6 +6,8 @@ wait_for_change), and the attributes that TPU VMs add (agent-worker-number, tpu-
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import re
 import threading
 import time
@@ -41,7 +43,9 @@ class MetadataClient:
         Raises:
             MetadataError: no answer, or a refusal.
         """
-        request = urllib.request.Request(self._base + path, headers={"Metadata-Flavor": "Google"})
+        request = urllib.request.Request(  # noqa: S310 - always http, as the server demands
+            self._base + path, headers={"Metadata-Flavor": "Google"}
+        )
         try:
             with self._opener.open(request, timeout=timeout_s) as answer:
                 return str(answer.read().decode("utf-8", "replace"))
@@ -49,19 +53,17 @@ class MetadataClient:
             if error.code == 404:
                 return None
             raise MetadataError(f"{path}: HTTP {error.code}") from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise MetadataError(f"{path}: {error}") from error
 
     def get_patiently(self, path: str, *, patience_s: float = 30.0) -> str | None:
         """Like `get`, asking again for a while: at boot the server may not answer yet."""
         deadline = time.monotonic() + patience_s
-        while True:
-            try:
+        while time.monotonic() < deadline:
+            with contextlib.suppress(MetadataError):
                 return self.get(path)
-            except MetadataError:
-                if time.monotonic() >= deadline:
-                    raise
-                time.sleep(0.5)
+            time.sleep(0.5)
+        return self.get(path)
 
 
 @dataclass(frozen=True)

@@ -91,13 +91,14 @@ def read_json(folder: RunFolder, name: str, tell: Callable[[str], None]) -> dict
         return None
     try:
         loaded = json.loads(content)
-        if not isinstance(loaded, dict):
-            raise ValueError("not an object")
+        problem = "it is no JSON object"
     except ValueError as error:
-        aside = folder.set_aside(name)
-        tell(f"{name} is corrupt ({error}); set aside as {aside}")
-        return None
-    return loaded
+        loaded, problem = None, str(error)
+    if isinstance(loaded, dict):
+        return loaded
+    aside = folder.set_aside(name)
+    tell(f"{name} is corrupt ({problem}); set aside as {aside}")
+    return None
 
 
 def continue_record(found: dict[str, Any], fresh: AttemptRecord) -> AttemptRecord:
@@ -112,10 +113,13 @@ def continue_record(found: dict[str, Any], fresh: AttemptRecord) -> AttemptRecor
 
 
 class Recorder:
-    """Writes the record from a thread of its own, so that a slow bucket never holds up a trainer."""
+    """Writes the record from a thread of its own: a slow bucket never holds up a trainer.
+
+    Without a folder (on workers other than 0) it only keeps the values.
+    """
 
     def __init__(
-        self, folder: RunFolder, record: AttemptRecord, tell: Callable[[str], None]
+        self, folder: RunFolder | None, record: AttemptRecord, tell: Callable[[str], None]
     ) -> None:
         self.record = record
         self._folder = folder
@@ -164,9 +168,12 @@ class Recorder:
             written = time.monotonic()
 
     def _is_due(self, written: float) -> bool:
-        return self._urgent or time.monotonic() - written >= self._folder.write_interval_s
+        interval = self._folder.write_interval_s if self._folder is not None else 60.0
+        return self._urgent or time.monotonic() - written >= interval
 
     def _write(self, content: bytes) -> bool:
+        if self._folder is None:
+            return True
         try:
             self._folder.write(record_name(self.record.attempt), content)
         except FolderError as error:

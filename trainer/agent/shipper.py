@@ -182,12 +182,15 @@ class Shipper:
     def _send_singly(self, entries: list[Entry]) -> None:
         """Find the entries of a refused batch that are to blame; only those are lost."""
         for entry in entries:
-            try:
-                self._sender.send([entry])
-            except SendError as error:
-                self._tell(f"one log entry was refused and is lost: {error}")
-                with self._condition:
-                    self._count_lost(1)
+            self._send_one(entry)
+
+    def _send_one(self, entry: Entry) -> None:
+        try:
+            self._sender.send([entry])
+        except SendError as error:
+            self._tell(f"one log entry was refused and is lost: {error}")
+            with self._condition:
+                self._count_lost(1)
 
     def _report_lost(self) -> None:
         with self._condition:

@@ -122,7 +122,7 @@ class Supervisor:
             self._recorder.update(urgent=True, error=self.progress.error)
             return int(ExitCode.BAD_ARGUMENTS)
         children.remember(self._pid_file, child.pid)
-        self._tell(f"started the trainer, pid {child.pid}, from step {self.progress.last_step}")
+        self._tell(f"started the trainer, pid {child.pid}")
         return self._follow(child)
 
     def _follow(self, child: Child) -> int:
