@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import unicodedata
@@ -99,7 +100,22 @@ def print_json(answer: Answer) -> None:
             for one in answer.errors
         ],
     }
-    click.echo(json.dumps(envelope, indent=2, allow_nan=False, default=str))
+    click.echo(json_text(envelope, indent=2))
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Return JSON that every parser reads: a figure that is no number (a lost loss) is null."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False, default=str)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value
 
 
 def timestamp(moment: datetime | None) -> str | None:

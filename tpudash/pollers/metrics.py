@@ -37,6 +37,11 @@ OVERLAP: Final = timedelta(minutes=5)
 ASK_ABSENT_AGAIN: Final = timedelta(minutes=10)
 
 
+def metric_period(interval_s: float) -> timedelta:
+    """Return the alignment period for a reading interval; only an emulator's is below 60 s."""
+    return min(timedelta(seconds=interval_s), GOOGLE_PERIOD)
+
+
 class MetricsSource:
     """Reads the utilization metrics of every node of the project.
 
@@ -51,7 +56,7 @@ class MetricsSource:
         self._store = store
         self._clock = clock
         self._interval_s = interval_s
-        self._period = min(timedelta(seconds=interval_s), GOOGLE_PERIOD)
+        self._period = metric_period(interval_s)
         self._read_until: dict[str, datetime] = {}
         self._absent_until: dict[str, datetime] = {}
 

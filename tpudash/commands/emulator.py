@@ -1,0 +1,291 @@
+"""`tpudash emulator`: serve a local Google Cloud for TPU nodes, and steer it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tpudash.commands.durations import parse_duration
+from tpudash.commands.state import CliState, connection_options, json_option, pass_state
+from tpudash.errors import ConfigurationError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tpudash.gateways.emulator_control import EmulatorControl
+
+AnswerT = TypeVar("AnswerT")
+
+
+class DurationType(click.ParamType):
+    """A duration such as 10s or 2m, as seconds."""
+
+    name = "duration"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return seconds."""
+        if isinstance(value, int | float):
+            return float(value)
+        try:
+            return parse_duration(value).total_seconds()
+        except UsageError as error:
+            self.fail(f"{error.title}; {error.hint}", param, ctx)
+
+
+DURATION = DurationType()
+
+
+@click.group("emulator")
+def emulator() -> None:
+    """Serve and steer a local emulator of Google Cloud.
+
+    Its nodes are processes of this machine; nothing leaves the machine and nothing costs money.
+    """
+
+
+@emulator.command("serve")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 for a free one.")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Folder of the emulator's state, its nodes' disks and its bucket.",
+)
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File that is written once calls are answered, with the endpoint in JSON.",
+)
+@click.option("--seed", type=int, help="Seed of every random choice.")
+@click.option("--metrics-period", type=DURATION, default=60.0, help="Time between two samples.")
+@click.option("--metrics-latency", type=DURATION, default=0.0, help="Until a sample can be read.")
+@click.option("--create-seconds", type=DURATION, default=3.0, help="From CREATING to READY.")
+@click.option("--delete-seconds", type=DURATION, default=1.5, help="From DELETING to gone.")
+@click.option(
+    "--exit-with-stdin", is_flag=True, help="End at the end of standard input, as a child would."
+)
+def serve(
+    port: int,
+    state_dir: Path,
+    ready_file: Path | None,
+    seed: int | None,
+    metrics_period: float,
+    metrics_latency: float,
+    create_seconds: float,
+    delete_seconds: float,
+    exit_with_stdin: bool,
+) -> None:
+    """Serve on 127.0.0.1 until interrupted."""
+    from tpudash.emulator.serve import run
+    from tpudash.emulator.settings import EmulatorSettings
+
+    if metrics_period <= 0:
+        raise UsageError("--metrics-period must be more than 0s")
+    settings = EmulatorSettings(
+        state_dir=state_dir.absolute(),
+        port=port,
+        ready_file=ready_file.absolute() if ready_file else None,
+        seed=seed,
+        metrics_period_s=metrics_period,
+        metrics_latency_s=metrics_latency,
+        create_s=create_seconds,
+        delete_s=delete_seconds,
+    )
+    run(settings, exit_with_stdin=exit_with_stdin)
+
+
+def _steer(state: CliState, act: Callable[[EmulatorControl], Awaitable[AnswerT]]) -> AnswerT:
+    """Connect to the emulator at the endpoint and act on it."""
+    from tpudash.gateways.emulator_control import EmulatorControl
+
+    endpoint = state.settings.endpoint
+    if not endpoint:
+        raise ConfigurationError(
+            "no emulator is named",
+            hint="set TPUDASH_ENDPOINT or --endpoint to the HOST:PORT of its ready file",
+        )
+
+    async def connected() -> AnswerT:
+        async with EmulatorControl(endpoint) as control:
+            return await act(control)
+
+    return asyncio.run(connected())
+
+
+def _tell(answer: dict[str, Any], text: str, *, as_json: bool) -> None:
+    click.echo(json.dumps(answer) if as_json else text)
+
+
+@emulator.command("preempt")
+@click.argument("node")
+@click.option("--notice", type=DURATION, default=30.0, help="Time from SIGTERM to SIGKILL.")
+@click.option("--wait/--no-wait", default=True, help="Wait until the node is PREEMPTED.")
+@json_option
+@connection_options
+@pass_state
+def preempt(state: CliState, node: str, notice: float, wait: bool, as_json: bool) -> None:
+    """Take a spot or preemptible NODE back, as Google does: notice, then the end."""
+    result = _steer(state, lambda control: control.preempt(node, notice, wait=wait))
+    _tell({"node": node, "state": result}, f"{node}: {result or 'gone'}", as_json=as_json)
+
+
+@emulator.command("maintenance")
+@click.argument("node")
+@click.option("--notice", type=DURATION, default=0.0, help="Time until the window begins.")
+@click.option("--duration", type=DURATION, default=10.0, help="Time in REPAIRING.")
+@click.option(
+    "--outcome",
+    type=click.Choice(["READY", "UNKNOWN", "TERMINATED"]),
+    default="READY",
+    help="State after the window.",
+)
+@click.option("--wait/--no-wait", default=True, help="Wait for the end of the window.")
+@json_option
+@connection_options
+@pass_state
+def maintenance(
+    state: CliState,
+    node: str,
+    notice: float,
+    duration: float,
+    outcome: str,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Announce and carry out maintenance of a READY NODE."""
+    result = _steer(
+        state,
+        lambda control: control.maintenance(
+            node, notice_s=notice, duration_s=duration, outcome=outcome, wait=wait
+        ),
+    )
+    _tell({"node": node, "state": result}, f"{node}: {result or 'gone'}", as_json=as_json)
+
+
+@emulator.command("capacity")
+@click.argument("zone")
+@click.argument("accelerator_type")
+@click.argument("chips")
+@json_option
+@connection_options
+@pass_state
+def capacity(
+    state: CliState, zone: str, accelerator_type: str, chips: str, as_json: bool
+) -> None:
+    """Give a ZONE so many CHIPS of a type or generation, in use or free; `none` lifts the limit."""
+    limit = _limit(chips)
+    _steer(state, lambda control: control.set_capacity(zone, accelerator_type, limit))
+    answer = {"zone": zone, "accelerator_type": accelerator_type, "chips": limit}
+    shown = "unlimited" if limit is None else f"{limit} chips"
+    _tell(answer, f"{zone} {accelerator_type}: {shown}", as_json=as_json)
+
+
+@emulator.command("quota")
+@click.argument("place")
+@click.argument("name")
+@click.argument("limit")
+@json_option
+@connection_options
+@pass_state
+def quota(state: CliState, place: str, name: str, limit: str, as_json: bool) -> None:
+    """Set the quota NAME of a PLACE (zone or region) to LIMIT; `none` lifts it.
+
+    Names are Google's, such as TPUV2sPreemptiblePerProjectPerZoneForTPUAPI.
+    """
+    value = _limit(limit)
+    _steer(state, lambda control: control.set_quota(place, name, value))
+    shown = "unlimited" if value is None else str(value)
+    answer = {"place": place, "name": name, "limit": value}
+    _tell(answer, f"{place} {name}: {shown}", as_json=as_json)
+
+
+def _limit(text: str) -> int | None:
+    if text == "none":
+        return None
+    if not text.isdecimal():
+        raise UsageError(f"{text!r} is not a number", hint="give a whole number, or none")
+    return int(text)
+
+
+@emulator.command("fault")
+@click.argument("kind", required=False)
+@click.option("--method", default="*", help="Pattern over service/Method, or an operation's verb.")
+@click.option("--zone", default="*", help="Zone that is affected.")
+@click.option("--latency", type=DURATION, default=0.0, help="For kind latency.")
+@click.option("--code", default="UNAVAILABLE", help="Status code of the kinds that refuse.")
+@click.option("--message", default=None, help="Its text.")
+@click.option("--details", default="[]", help="Its details: a JSON list of messages with @type.")
+@click.option("--count", type=click.IntRange(min=1), help="How many times; without, no end.")
+@click.option("--probability", type=click.FloatRange(0, 1), default=1.0, help="Share of calls.")
+@click.option("--clear", "clear_id", type=int, help="Take fault number ID out of force.")
+@click.option("--clear-all", is_flag=True, help="Take all faults out of force.")
+@json_option
+@connection_options
+@pass_state
+def fault(
+    state: CliState,
+    kind: str | None,
+    clear_id: int | None,
+    clear_all: bool,
+    as_json: bool,
+    details: str,
+    latency: float,
+    message: str | None,
+    **fields: Any,
+) -> None:
+    """Put a fault in force; without KIND, list those in force.
+
+    KIND is latency, error, drop, black-hole, unreachable-zone, operation-never-ends or
+    operation-fails.
+    """
+    if clear_all or clear_id is not None:
+        cleared = _steer(state, lambda control: control.clear_faults(clear_id))
+        _tell({"cleared": cleared}, f"{cleared} cleared", as_json=as_json)
+        return
+    if kind is None:
+        faults = _steer(state, lambda control: control.list_faults())
+        lines = [_fault_line(rule) for rule in faults] or ["no faults in force"]
+        _tell({"faults": faults}, "\n".join(lines), as_json=as_json)
+        return
+    fields |= {"latency_s": latency, "details": _details(details)}
+    wanted = {key: value for key, value in fields.items() if value is not None}
+    if message is not None:
+        wanted["message"] = message
+    rule = _steer(state, lambda control: control.add_fault(kind, **wanted))
+    _tell(rule, _fault_line(rule), as_json=as_json)
+
+
+def _details(text: str) -> list[Any]:
+    try:
+        details = json.loads(text)
+    except ValueError as error:
+        raise UsageError("--details is not JSON", detail=str(error)) from error
+    if not isinstance(details, list):
+        raise UsageError("--details must be a JSON list")
+    return details
+
+
+def _fault_line(rule: dict[str, Any]) -> str:
+    left = "" if rule.get("remaining") is None else f", {rule['remaining']:.0f} more times"
+    return f"{rule['id']:.0f}: {rule['kind']} on {rule['method']} in zone {rule['zone']}{left}"
+
+
+@emulator.command("counters")
+@click.option("--reset", is_flag=True, help="Start again at zero.")
+@json_option
+@connection_options
+@pass_state
+def counters(state: CliState, reset: bool, as_json: bool) -> None:
+    """Show how often each method that changes resources was called."""
+    counted = _steer(state, lambda control: control.counters(reset=reset))
+    lines = [f"{count:6d}  {method}" for method, count in sorted(counted.items())]
+    _tell(counted, "\n".join(lines) or "no calls that change anything", as_json=as_json)

@@ -1,0 +1,67 @@
+"""`tpudash explain`: the class of an error text, its evidence, and what to do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tpudash.commands.items import failure_item
+from tpudash.commands.output import Answer, details, print_json
+from tpudash.commands.state import connection_options, json_option
+from tpudash.errors import UsageError
+
+MOST_BYTES = 8 * 1024 * 1024
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@json_option
+@connection_options
+def explain(file: Path | None, as_json: bool) -> None:
+    """Explain an error text: what kind of failure it is, and what to do about it.
+
+    Reads FILE, or standard input when there is none or it is "-". Needs no connection.
+    """
+    from tpudash.clock import SystemClock
+    from tpudash.diagnostics.classifier import classify_text
+
+    text, source = _read(file)
+    failure = classify_text(text)
+    if as_json:
+        item = failure_item(failure)
+        print_json(Answer(SystemClock().now(), source, [item] if item else []))
+        return
+    if failure is None:
+        click.echo("nothing in this text is a failure that tpudash knows")
+        return
+    rows = {
+        "class": str(failure.error_class),
+        "evidence": failure.evidence,
+        "what to do": failure.advice,
+        "retry": str(failure.retry),
+    }
+    if failure.eid:
+        rows["for support"] = f"EID {failure.eid}"
+    click.echo("\n".join(details(rows)))
+
+
+def _read(file: Path | None) -> tuple[str, str]:
+    """Return the text and where it came from; of a huge text only the end is read."""
+    if file is None or str(file) == "-":
+        if sys.stdin.isatty():
+            raise UsageError(
+                "no text to explain",
+                hint="name a file, or pipe a text: tpudash logs RUN | tpudash explain",
+            )
+        return sys.stdin.buffer.read().decode("utf-8", "replace")[-MOST_BYTES:], "standard input"
+    try:
+        with file.open("rb") as opened:
+            size = opened.seek(0, 2)
+            opened.seek(max(0, size - MOST_BYTES))
+            return opened.read().decode("utf-8", "replace"), str(file)
+    except OSError as error:
+        raise UsageError(
+            "the file can't be read", detail=f"{file}: {error.strerror or error}"
+        ) from error

@@ -1,0 +1,93 @@
+"""One connection for one command: settings, gateways, prices, and how to name the source."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tpudash.commands.own_log import start_own_log
+from tpudash.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tpudash.clock import Clock
+    from tpudash.commands.state import CliState
+    from tpudash.config.settings import Settings
+    from tpudash.cost.prices import PriceBook
+    from tpudash.gateways.connection import Connection
+    from tpudash.gateways.protocols import Cloud
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a command works with.
+
+    Attributes:
+        prices: The bundled prices; a command that needs live ones reads them itself.
+    """
+
+    state: CliState
+    cloud: Cloud
+    clock: Clock
+    prices: PriceBook
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        return self.state.settings
+
+    @property
+    def source(self) -> str:
+        """Where the facts come from, in words."""
+        endpoint = self.settings.endpoint
+        where = f"endpoint {endpoint}" if endpoint else "Google Cloud"
+        if self.cloud.is_emulator:
+            where = f"emulator {endpoint}"
+        return f"{where}, project {self.cloud.project}"
+
+
+def prepare(state: CliState) -> None:
+    """Check what every connection needs, and set the process up for it; connects to nothing.
+
+    Raises:
+        ConfigurationError: The settings are wrong, or no project is set.
+    """
+    # gRPC's core writes to stderr by itself, which no screen survives.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    settings = state.settings
+    start_own_log(state.paths.log_file, "DEBUG" if state.debug else settings.log_level)
+    if not settings.project:
+        raise ConfigurationError(
+            "no project is set",
+            hint="give --project ID, or set TPUDASH_PROJECT or `project` in the settings file",
+        )
+
+
+def make_connection(settings: Settings) -> Connection:
+    """Return a new connection that has not been used yet."""
+    from tpudash.gateways.connection import Connection, ConnectionOptions
+
+    return Connection(ConnectionOptions(project=settings.project or "", endpoint=settings.endpoint))
+
+
+@asynccontextmanager
+async def open_session(state: CliState) -> AsyncIterator[Session]:
+    """Connect for the length of one command.
+
+    Raises:
+        TpudashError: The settings are wrong, nobody is signed in, or the endpoint is silent.
+    """
+    from tpudash.clock import SystemClock
+    from tpudash.cost.prices import PriceBook
+
+    prepare(state)
+    connection = make_connection(state.settings)
+    try:
+        cloud = await connection.cloud()
+        yield Session(state, cloud, SystemClock(), PriceBook.bundled())
+    finally:
+        await connection.close()
