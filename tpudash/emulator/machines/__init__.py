@@ -1,0 +1,1 @@
+"""Nodes as processes: one watchdog, one process group and one metadata server per worker."""

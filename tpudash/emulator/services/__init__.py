@@ -1,0 +1,1 @@
+"""Google's APIs, one file each: they read requests, ask the world and word the answers."""

@@ -1,0 +1,1 @@
+"""The emulated cloud itself: state and its rules, free of any transport."""
