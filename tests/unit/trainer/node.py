@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -26,7 +27,10 @@ lives = open(os.path.join(folder, "lives"), "a+"); lives.write("x"); lives.flush
 life = os.path.getsize(os.path.join(folder, "lives"))
 def emit(event, **payload):
     line = {"ts": "2026-12-01T00:00:00.000Z", "event": event, "severity": "INFO", **payload}
-    sys.stdout.write(json.dumps(line) + "\\n"); sys.stdout.flush()
+    try:
+        os.write(1, (json.dumps(line) + "\\n").encode())
+    except BrokenPipeError:
+        pass
 def stop(reason):
     emit("checkpoint", step=3); emit("preempt", step=3, reason=reason)
     open(os.path.join(folder, "stopped"), "w").write(reason); os._exit(75)
@@ -79,7 +83,8 @@ class MetadataServer:
                 allowed = self.headers.get("Metadata-Flavor") == "Google"
                 self.send_response(200 if body is not None and allowed else 404)
                 self.end_headers()
-                self.wfile.write((body or "").encode())
+                with contextlib.suppress(ConnectionError):
+                    self.wfile.write((body or "").encode())
 
             def log_message(self, *_: Any) -> None:
                 return
