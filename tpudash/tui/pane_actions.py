@@ -39,7 +39,45 @@ NODES_ACTIONS: Final = (
 )
 
 UTILIZATION_ACTIONS: Final[tuple[Action, ...]] = ()
-LOGS_ACTIONS: Final[tuple[Action, ...]] = ()
+
+
+def _logs_action(name: str, key: str, label: str, what: str, *, in_footer: bool = False) -> Action:
+    return Action(
+        id=f"logs-{name}",
+        keys=(key,),
+        label=label,
+        help=what,
+        group="Logs",
+        scope=PaneId.LOGS,
+        in_footer=in_footer,
+    )
+
+
+LOGS_ACTIONS: Final = (
+    _logs_action(
+        "follow", "f", "follow", "Stand still, or go to the newest line and follow", in_footer=True
+    ),
+    _logs_action(
+        "next-error", "e", "next error", "Go to the next newer line with an error", in_footer=True
+    ),
+    _logs_action(
+        "previous-error", "E", "previous error", "Go to the next older line with an error"
+    ),
+    _logs_action(
+        "next-event", "n", "next event", "Go to the next newer checkpoint, restart or end of a run"
+    ),
+    _logs_action(
+        "previous-event",
+        "N",
+        "previous event",
+        "Go to the next older checkpoint, restart or end of a run",
+    ),
+    _logs_action("wrap", "w", "wrap", "Wrap long lines, or let them go beyond the edge"),
+    _logs_action("time", "t", "time", "Show times (UTC), or how long ago it was"),
+    _logs_action(
+        "scope", "a", "all", "Show the lines of all runs, or of the selected run or node only"
+    ),
+)
 COST_ACTIONS: Final[tuple[Action, ...]] = ()
 CHECKLIST_ACTIONS: Final[tuple[Action, ...]] = ()
 

@@ -1,0 +1,42 @@
+"""Why a pane is empty, in the same words for every source, and what to press."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tpudash.store.snapshot import SourceState
+from tpudash.tui.format import age
+from tpudash.tui.text import safe_text
+
+if TYPE_CHECKING:
+    from tpudash.tui.pane import ViewContext
+
+FAILING_LIMIT: Final = 200
+
+
+def source_problem(context: ViewContext, source: str) -> str:
+    """Return what keeps a source from answering, with its age, or "" if it answers."""
+    status = context.snapshot.sources.get(source)
+    if status is None or status.state is SourceState.OK:
+        return ""
+    if status.state is SourceState.WAITING:
+        return f"Waiting for the first answer about {source}."
+    since = age(status.last_success, context.now(), step=5)
+    heard = f"last answer {since} ago" if status.last_success else "no answer yet"
+    parts = (
+        f"{source} can't be read ({heard}): {safe_text(status.title or 'no reason given')}.",
+        safe_text(status.detail, FAILING_LIMIT),
+        safe_text(status.hint, FAILING_LIMIT),
+    )
+    text = " ".join(part for part in parts if part)
+    return text[0].upper() + text[1:]
+
+
+def nothing_runs(context: ViewContext) -> str:
+    """Return what to do where there is no run and no node at all, or "" if there is one."""
+    snapshot = context.snapshot
+    if snapshot.runs or snapshot.nodes or snapshot.requests:
+        return ""
+    if context.options.is_watch:
+        return "Nothing runs in this project yet; it appears here once someone launches a run."
+    return "Nothing runs in this project yet. Press L to launch a training run."

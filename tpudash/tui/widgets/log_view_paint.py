@@ -1,0 +1,206 @@
+"""Painting of log lines: a column each for time, source and kind, and then the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tpudash.tui.format import age
+from tpudash.tui.text import safe_text
+from tpudash.tui.widgets.log_view_text import MARKS, MAX_LINES, LogRow, cut_cells, one_line
+from tpudash.tui.widgets.scroll_marks import scroll_marks
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from textual.widget import Widget
+
+    from tpudash.tui.pane import HostApp
+    from tpudash.tui.widgets.log_view_filter import LogFilter
+
+TIME_WIDTH: Final = 8
+MAX_SOURCE_WIDTH: Final = 16
+NARROW: Final = 60
+"""Below this width the column that names node and worker is left out."""
+MAX_WORKER_COLORS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LogFrame:
+    """How a page is to be painted.
+
+    Attributes:
+        side: Cells of the text that are hidden to the left; of no meaning with `wrap`.
+        marked: The line to point at, or None.
+        now: What ages are counted from, or None to show the times themselves (in UTC).
+        filter: What is to be highlighted.
+    """
+
+    width: int
+    height: int
+    wrap: bool
+    side: int
+    marked: LogRow | None
+    now: datetime | None
+    filter: LogFilter
+
+
+class LogPainter:
+    """Paints pages of log lines in the colours of the present theme.
+
+    Args:
+        widget: Whose style and theme are used.
+        plain: Whether to draw with ASCII only.
+    """
+
+    def __init__(self, widget: Widget, *, plain: bool) -> None:
+        self._widget = widget
+        self._plain = plain
+        self._sources: dict[tuple[str, str], int] = {}
+        self._source_width = 0
+        self._worker_colors = 0
+        self._styles: dict[str, Style] = {}
+
+    def forget_styles(self) -> None:
+        """Take the colours anew, for the theme changed."""
+        self._styles = {}
+
+    def text_width(self, width: int) -> int:
+        """Return the cells that are left for the text of a line in a view of this width."""
+        return max(1, width - 1 - self._head_width(width))
+
+    def paint(
+        self, shown: list[LogRow], top: int, skip: int, frame: LogFrame
+    ) -> tuple[list[Strip], int]:
+        """Return the page and the index of the last line on it.
+
+        Args:
+            shown: All lines that can be shown.
+            top: Index of the first line on the page.
+            skip: How many wrapped parts of that line are hidden above.
+            frame: How to paint.
+        """
+        bodies: list[Strip] = []
+        at = last = top
+        while at < len(shown) and len(bodies) < frame.height:
+            bodies += self._paint_row(shown[at], frame)[skip:]
+            last, at, skip = at, at + 1, 0
+        blank = Strip.blank(frame.width - 1, self.style(""))
+        bodies = [*bodies, *[blank] * frame.height][: frame.height]
+        marks = scroll_marks(
+            frame.height, total=len(shown), first=top, last=last, plain=self._plain
+        )
+        muted = self.style("muted")
+        strips = [
+            Strip.join((body, Strip([Segment(mark, muted)])))
+            for body, mark in zip(bodies, marks, strict=True)
+        ]
+        return strips, last
+
+    def paint_empty(self, text: str, width: int) -> list[Strip]:
+        """Return a text that stands where no line can be shown, wrapped at words."""
+        style = self.style("muted")
+        lines: list[str] = []
+        for word in one_line(text).split():
+            if lines and len(lines[-1]) + 1 + len(word) <= width - 2:
+                lines[-1] += f" {word}"
+            else:
+                lines.append(cut_cells(word, width - 2))
+        return [
+            Strip([Segment(f" {line}", style)]).extend_cell_length(width, style) for line in lines
+        ]
+
+    def note_sources(self, rows: list[LogRow]) -> None:
+        """Make the column of sources as wide as these lines need; it never gets narrower."""
+        longest = max((len(_full_name(row)) for row in rows), default=0)
+        self._source_width = min(MAX_SOURCE_WIDTH, max(longest, self._source_width))
+
+    def style(self, variable: str, *, bold: bool = False) -> Style:
+        """Return the widget's own style with the colour of a theme variable."""
+        key = f"{variable}!" if bold else variable
+        if key not in self._styles:
+            host = cast("HostApp", self._widget.app)
+            own = host.style_of(variable, bold=bold) if variable else Style()
+            self._styles[key] = self._widget.rich_style + own
+            known = host.theme_variables
+            self._worker_colors = sum(f"worker-{at}" in known for at in range(MAX_WORKER_COLORS))
+        return self._styles[key]
+
+    def _paint_row(self, row: LogRow, frame: LogFrame) -> list[Strip]:
+        kind = row.kind
+        style = self.style(f"log-{kind}", bold=kind in {"error", "critical"})
+        width = self.text_width(frame.width)
+        if frame.wrap:
+            texts = [
+                Strip(self._paint_text(line, style, frame.filter))
+                for line in row.lines(width, MAX_LINES)
+            ]
+        else:
+            texts = [self._crop(Strip(self._paint_text(row.text, style, frame.filter)), frame)]
+        blank = Strip.blank(self._head_width(frame.width), self.style(""))
+        heads = [self._paint_head(row, style, frame), *[blank] * (len(texts) - 1)]
+        return [
+            Strip.join(parts).extend_cell_length(frame.width - 1, style).simplify()
+            for parts in zip(heads, texts, strict=True)
+        ]
+
+    def _crop(self, text: Strip, frame: LogFrame) -> Strip:
+        """Return the part of a line that is in sight, with a mark where it goes on."""
+        width = self.text_width(frame.width)
+        is_cut = text.cell_length > frame.side + width
+        seen = text.crop(frame.side, frame.side + width - is_cut)
+        more = Strip([Segment(">" if self._plain else "…", self.style("muted"))])
+        return Strip.join((seen, more)) if is_cut else seen
+
+    def _paint_text(self, text: str, style: Style, found: LogFilter) -> list[Segment]:
+        segments = []
+        done = 0
+        for start, end in found.matches_in(text):
+            if start >= done:
+                segments.append(Segment(text[done:start], style))
+                segments.append(Segment(text[start:end], style + Style(reverse=True)))
+                done = end
+        segments.append(Segment(text[done:], style))
+        return [segment for segment in segments if segment.text]
+
+    def _paint_head(self, row: LogRow, style: Style, frame: LogFrame) -> Strip:
+        gutter = (">" if self._plain else "▌") if row is frame.marked else " "
+        moment = row.entry.timestamp
+        time = f"{moment:%H:%M:%S}" if frame.now is None else age(moment, frame.now)
+        segments = [
+            Segment(gutter, self.style("primary")),
+            Segment(f"{time:>{TIME_WIDTH}} ", self.style("log-time")),
+        ]
+        if frame.width >= NARROW and self._source_width:
+            name = _source_name(row, self._source_width)
+            segments.append(Segment(f"{name} ", self._worker_style(row)))
+        segments.append(Segment(f"{MARKS[row.kind][self._plain]} ", style))
+        return Strip(segments)
+
+    def _head_width(self, width: int) -> int:
+        has_source = width >= NARROW and self._source_width
+        return 1 + TIME_WIDTH + 1 + (self._source_width + 1 if has_source else 0) + 2
+
+    def _worker_style(self, row: LogRow) -> Style:
+        number = self._sources.setdefault(row.source, len(self._sources))
+        if not self._worker_colors:
+            return self.style("log-info")
+        return self.style(f"worker-{number % self._worker_colors}")
+
+
+def _full_name(row: LogRow) -> str:
+    node, worker = row.source
+    return safe_text(f"{node}:{worker}" if node and worker else node, 80)
+
+
+def _source_name(row: LogRow, width: int) -> str:
+    """Return node and worker in exactly so many cells; the end says most, so the head is cut."""
+    name = _full_name(row)
+    if cell_len(name) > width:
+        name = f"…{name[1 - width :]}" if name.isascii() else cut_cells(name, width)
+    return name + " " * (width - cell_len(name))
