@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AnswerT = TypeVar("AnswerT")
 
 
-class DurationType(click.ParamType):
+class DurationType(click.ParamType):  # type: ignore[type-arg]
     """A duration such as 10s or 2m, as seconds."""
 
     name = "duration"
@@ -74,6 +74,7 @@ def emulator() -> None:
     "--exit-with-stdin", is_flag=True, help="End at the end of standard input, as a child would."
 )
 def serve(
+    *,
     port: int,
     state_dir: Path,
     ready_file: Path | None,
@@ -178,9 +179,7 @@ def maintenance(
 @json_option
 @connection_options
 @pass_state
-def capacity(
-    state: CliState, zone: str, accelerator_type: str, chips: str, as_json: bool
-) -> None:
+def capacity(state: CliState, zone: str, accelerator_type: str, chips: str, as_json: bool) -> None:
     """Give a ZONE so many CHIPS of a type or generation, in use or free; `none` lifts the limit."""
     limit = _limit(chips)
     _steer(state, lambda control: control.set_capacity(zone, accelerator_type, limit))
@@ -233,6 +232,8 @@ def _limit(text: str) -> int | None:
 @pass_state
 def fault(
     state: CliState,
+    /,
+    *,
     kind: str | None,
     clear_id: int | None,
     clear_all: bool,

@@ -110,7 +110,6 @@ def load_catalogue() -> Catalogue:
     data = json.loads(text)
     accelerators = {}
     for row in data["types"]:
-        zones = frozenset(row["zones_api_seen"]) | frozenset(row["zones_documented"])
         accelerators[row["name"]] = Accelerator(
             name=row["name"],
             generation=row["generation"],
@@ -119,7 +118,7 @@ def load_catalogue() -> Catalogue:
             hosts=row["hosts"],
             chips_per_host=row["chips_per_host"],
             topology=row["topology"],
-            zones=zones,
+            zones=frozenset(row["zones_api_seen"]) | frozenset(row["zones_documented"]),
         )
     generations = {
         name: Generation(

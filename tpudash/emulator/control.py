@@ -108,7 +108,7 @@ class ControlService:
         return await self._carry_out(work, record, request)
 
     async def maintenance(self, request: Answer) -> Answer:
-        """Announce and carry out maintenance: `node`, `notice_s`, `duration_s`, `outcome`, `wait`."""
+        """Maintain a node: `node`, `notice_s`, `duration_s`, `outcome`, `wait`."""
         record = self._world.nodes.find(str(request.get("node", "")))
         work = self._world.lifecycle.events.maintain(
             record,

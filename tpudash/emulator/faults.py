@@ -77,7 +77,9 @@ class Faults:
         """Put a rule in force and return it."""
         fault = Fault(id=next(self._ids), kind=kind, **fields)
         if fault.status is None:
-            fault.status = make_status(code_pb2.UNAVAILABLE, "The service is currently unavailable.")
+            fault.status = make_status(
+                code_pb2.UNAVAILABLE, "The service is currently unavailable."
+            )
         self.rules.append(fault)
         self._wake()
         return fault

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -42,6 +43,7 @@ class GrpcFace:
         Raises:
             ConfigurationError: The port is taken or may not be used.
         """
+        _probe(port)
         options = [
             ("grpc.so_reuseport", 0),  # else a second server would share the port in silence
             ("grpc.max_receive_message_length", _MAX_REQUEST_BYTES),
@@ -53,11 +55,7 @@ class GrpcFace:
         try:
             bound = server.add_insecure_port(f"{LOOPBACK}:{port}")
         except RuntimeError as error:
-            raise ConfigurationError(
-                f"port {port} of {LOOPBACK} cannot be used",
-                detail="another program listens on it, or it may not be bound",
-                hint="choose another with --port, or --port 0 for any free one",
-            ) from error
+            raise _port_error(port, str(error)) from error
         await server.start()
         self._server = server
         return int(bound)
@@ -67,7 +65,7 @@ class GrpcFace:
         if self._server is not None:
             await self._server.stop(grace=0.2)
 
-    def _handler(self, service: Service) -> grpc.GenericRpcHandler:
+    def _handler(self, service: Service) -> grpc.GenericRpcHandler[Any, Any]:
         handlers = {}
         for method in service.methods:
             full_name = f"{service.name}/{method.name}"
@@ -87,13 +85,14 @@ class GrpcFace:
             self._counters.count(full_name, mutating=method.mutating)
             try:
                 await self._faults.before(full_name, request)
-                response = await method.function(request, _call(full_name, context))  # type: ignore[misc,arg-type]
+                response = await method.function(request, _call(full_name, context))  # type: ignore[misc]
                 self._faults.after(full_name, request)
             except Exception as error:  # noqa: BLE001  (the edge of a call: every fault is answered)
                 status = _status_of(error, full_name)
             else:
                 return response
-            await context.abort_with_status(rpc_status.to_status(status))
+            await _abort(context, status)
+            return None
 
         return answer
 
@@ -104,7 +103,7 @@ class GrpcFace:
             self._counters.count(full_name, mutating=method.mutating)
             try:
                 await self._faults.before(full_name, None)
-                async for response in method.function(requests, _call(full_name, context)):  # type: ignore[union-attr,arg-type]
+                async for response in method.function(requests, _call(full_name, context)):  # type: ignore[union-attr]
                     yield response
             except asyncio.CancelledError:
                 raise
@@ -112,9 +111,31 @@ class GrpcFace:
                 status = _status_of(error, full_name)
             else:
                 return
-            await context.abort_with_status(rpc_status.to_status(status))
+            await _abort(context, status)
 
         return answer
+
+
+def _probe(port: int) -> None:
+    """Try the port first: the library's own complaint would go to stderr in its own words."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise _port_error(port, error.strerror or str(error)) from error
+
+
+def _port_error(port: int, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"port {port} of {LOOPBACK} cannot be used",
+        detail=reason,
+        hint="choose another with --port, or --port 0 for any free one",
+    )
+
+
+async def _abort(context: Any, status: Any) -> None:
+    await context.abort_with_status(rpc_status.to_status(status))
 
 
 def _call(full_name: str, context: grpc.aio.ServicerContext[Any, Any]) -> Call:

@@ -94,7 +94,7 @@ class Telemetry:
             await self._world.clock.sleep(self._world.settings.metrics_period_s)
             try:
                 await self.publish()
-            except Exception:
+            except Exception:  # noqa: BLE001  (the edge of the publishing task)
                 _log.exception("a sample was lost")
 
     # --------------------------------------------------------------- intake

@@ -56,7 +56,7 @@ class EmulatorControl:
 
     async def close(self) -> None:
         """Close the channel."""
-        await self._channel.close()
+        await self._channel.close(None)
 
     async def call(
         self, method: str, request: Mapping[str, Any] | None = None, *, timeout_s: float = _CALL_S

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from google.cloud.audit import audit_log_pb2
 from google.protobuf import any_pb2, struct_pb2, timestamp_pb2
-from google.protobuf.descriptor import FieldDescriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from google.protobuf.descriptor import FieldDescriptor
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _PAYLOADS = {audit_log_pb2.AuditLog.DESCRIPTOR.full_name: audit_log_pb2.AuditLog}
@@ -59,12 +60,7 @@ def resolve(message: Any, path: tuple[str, ...]) -> Iterator[Any]:
 def _resolve_field(message: Any, field: FieldDescriptor, rest: tuple[str, ...]) -> Iterator[Any]:
     value = getattr(message, field.name)
     if _is_map(field):
-        if not rest:
-            yield from value.values()
-        elif (key := ".".join(rest)) in value:
-            yield value[key]
-        elif rest[0] in value:
-            yield from _deeper(value[rest[0]], rest[1:])
+        yield from _resolve_map(value, rest)
         return
     if _is_repeated(field):
         for item in value:
@@ -84,6 +80,15 @@ def _resolve_field(message: Any, field: FieldDescriptor, rest: tuple[str, ...]) 
         yield value
 
 
+def _resolve_map(value: Any, rest: tuple[str, ...]) -> Iterator[Any]:
+    if not rest:
+        yield from value.values()
+    elif (key := ".".join(rest)) in value:
+        yield value[key]
+    elif rest[0] in value:
+        yield from _deeper(value[rest[0]], rest[1:])
+
+
 def _deeper(value: Any, rest: tuple[str, ...]) -> Iterator[Any]:
     if not rest:
         yield value
@@ -92,9 +97,9 @@ def _deeper(value: Any, rest: tuple[str, ...]) -> Iterator[Any]:
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:
-    if hasattr(field, "is_repeated"):
-        return bool(field.is_repeated)
-    return bool(field.label == field.LABEL_REPEATED)  # protobuf before 6.31
+    # Protobuf before 6.31 has only the label; 7 has only the property.
+    repeated = getattr(field, "is_repeated", None)
+    return bool(getattr(field, "label", 0) == 3 if repeated is None else repeated)
 
 
 def _is_map(field: FieldDescriptor) -> bool:
@@ -127,29 +132,31 @@ def _resolve_any(message: any_pb2.Any, path: tuple[str, ...]) -> Iterator[Any]:
 
 def texts(value: Any) -> Iterator[str]:
     """Yield every text in a value, as a search through all fields sees them."""
-    if isinstance(value, str):
-        yield value
+    if isinstance(value, bool):
+        yield str(value).lower()
+    elif isinstance(value, str | int | float):
+        yield value if isinstance(value, str) else f"{value:g}"
     elif isinstance(value, EnumValue):
         yield value.name
-    elif isinstance(value, bool):
-        yield str(value).lower()
-    elif isinstance(value, int | float):
-        yield f"{value:g}"
-    elif isinstance(value, struct_pb2.Value):
-        for item in _resolve_json(value, ()):
-            yield from texts(item)
+    elif isinstance(value, timestamp_pb2.Timestamp):
+        yield value.ToJsonString()
+    else:
+        for part in _parts(value):
+            yield from texts(part)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield what a message consists of."""
+    if isinstance(value, struct_pb2.Value):
+        yield from _resolve_json(value, ())
     elif isinstance(value, struct_pb2.Struct):
-        for item in value.fields.values():
-            yield from texts(item)
+        yield from value.fields.values()
     elif isinstance(value, any_pb2.Any):
         payload_class = _PAYLOADS.get(value.TypeName())
         if payload_class is not None:
             payload = payload_class()
             value.Unpack(payload)
-            yield from texts(payload)
-    elif isinstance(value, timestamp_pb2.Timestamp):
-        yield value.ToJsonString()
+            yield payload
     elif hasattr(value, "DESCRIPTOR"):
         for field, _ in value.ListFields():
-            for item in _resolve_field(value, field, ()):
-                yield from texts(item)
+            yield from _resolve_field(value, field, ())

@@ -124,21 +124,19 @@ def _test(comparison: Comparison) -> Callable[[str], bool]:
         if operator == "!=":
             return lambda text: not positive(text)
         raise FilterError(f"{operator} cannot stand before {value.name}()")
-    wanted = value.text
-    match operator:
-        case "=":
-            return lambda text: text == wanted
-        case "!=":
-            return lambda text: text != wanted
-        case ":":
-            return lambda text: wanted in text
-        case "=~":
-            return _full_match(wanted)
-        case "!~":
-            inner = _full_match(wanted)
-            return lambda text: not inner(text)
-        case _:
-            return _numeric(operator, wanted)
+    return _text_test(operator, value.text)
+
+
+def _text_test(operator: str, wanted: str) -> Callable[[str], bool]:
+    if operator in {"=~", "!~"}:
+        matches = _full_match(wanted)
+        return matches if operator == "=~" else lambda text: not matches(text)
+    tests: dict[str, Callable[[str], bool]] = {
+        "=": lambda text: text == wanted,
+        "!=": lambda text: text != wanted,
+        ":": lambda text: wanted in text,
+    }
+    return tests.get(operator) or _numeric(operator, wanted)
 
 
 def _numeric(operator: str, wanted: str) -> Callable[[str], bool]:

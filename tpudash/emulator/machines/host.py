@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import shutil
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudash.emulator.identifiers import ResourceName
@@ -15,6 +14,8 @@ from tpudash.emulator.machines.leftovers import kill_processes_of
 from tpudash.emulator.machines.worker import Worker
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tpudash.emulator.settings import EmulatorSettings
     from tpudash.emulator.world.nodes import NodeRecord
 
@@ -89,7 +90,7 @@ class ProcessHost:
         with suppress(FileNotFoundError):
             directory.rename(trash)
             loop = asyncio.get_running_loop()
-            loop.run_in_executor(None, shutil.rmtree, trash, True)  # noqa: FBT003
+            loop.run_in_executor(None, shutil.rmtree, trash, True)
 
     def announce(self, name: str, key: str, value: str) -> None:
         """Set a value on every worker's metadata server."""

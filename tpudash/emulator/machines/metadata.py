@@ -65,11 +65,11 @@ class MetadataServer:
         if not path.startswith(_ROOT):
             return web.Response(text="computeMetadata/\n", headers=headers)
         if request.headers.get(_HEADER) != "Google":
-            text = f"Missing required header: {_HEADER}: Google"
-            return web.Response(status=403, text=text, headers=headers)
+            refusal = f"Missing required header: {_HEADER}: Google"
+            return web.Response(status=403, text=refusal, headers=headers)
         parts = [part for part in path.removeprefix(_ROOT).split("/") if part]
         changed = self._changed
-        text = self._render(parts, request.query)
+        text: str | None = self._render(parts, request.query)
         if text is not None and request.query.get("wait_for_change", "").lower() == "true":
             text = await self._after_change(parts, request.query, text, changed)
         if text is None:
@@ -80,13 +80,13 @@ class MetadataServer:
         return web.Response(text=text, headers=headers, content_type=kind)
 
     async def _after_change(
-        self, parts: list[str], query: Any, text: str | None, changed: asyncio.Event
+        self, parts: list[str], query: Any, before: str, changed: asyncio.Event
     ) -> str | None:
         """Wait until the text at a path differs, or the caller's time is over."""
         last = query.get("last_etag")
-        if last is not None and text is not None and last not in {"0", _etag(text)}:
-            return text
-        before = text
+        if last is not None and last not in {"0", _etag(before)}:
+            return before
+        text: str | None = before
         try:
             async with asyncio.timeout(float(query.get("timeout_sec", _MAX_WAIT_S))):
                 while text == before:
@@ -108,8 +108,9 @@ class MetadataServer:
             return value
         if query.get("recursive", "").lower() == "true":
             return json.dumps(_camel(value))
-        return "".join(f"{key}/\n" if isinstance(item, dict) else f"{key}\n"
-                       for key, item in value.items())
+        return "".join(
+            f"{key}/\n" if isinstance(item, dict) else f"{key}\n" for key, item in value.items()
+        )
 
     async def _put(self, request: web.Request) -> web.Response:
         headers = {_HEADER: "Google"}
@@ -133,7 +134,12 @@ def _camel(value: Tree | str) -> Any:
         return value
     out = {}
     for key, item in value.items():
+        if "@" in key:
+            out[key] = _camel(item)
+            continue
         head, *tail = key.split("-")
         spelled = head + "".join(word.capitalize() for word in tail)
-        out[spelled] = dict(item) if key == "attributes" and isinstance(item, dict) else _camel(item)
+        out[spelled] = (
+            dict(item) if key == "attributes" and isinstance(item, dict) else _camel(item)
+        )
     return out

@@ -122,7 +122,7 @@ def _skus_of(row: dict[str, Any]) -> Iterator[Any]:
         yield _sku(service, description, usage, region, price, effective)
 
 
-def _sku(  # noqa: PLR0913, PLR0917  (the columns of a SKU)
+def _sku(
     service: str,
     description: str,
     usage_type: str,

@@ -10,7 +10,13 @@ from google.cloud.logging_v2.types import logging as logging_types
 from google.protobuf import empty_pb2
 from google.rpc import code_pb2
 
-from tpudash.emulator.errors import ApiError, invalid_argument, invalid_field, make_status, not_found
+from tpudash.emulator.errors import (
+    ApiError,
+    invalid_argument,
+    invalid_field,
+    make_status,
+    not_found,
+)
 from tpudash.emulator.filters.lexer import FilterError
 from tpudash.emulator.filters.log_filter import LogFilter, compile_log_filter
 from tpudash.emulator.rpc import Call, Method, Service, raw
@@ -197,7 +203,7 @@ class LoggingService:
     @staticmethod
     def _batch(tail: Tail) -> Any:
         response = _TailResponse()
-        batch = []
+        batch: list[Any] = []
         size = 0
         while tail.backlog and len(batch) < _TAIL_BATCH and size < MAX_PAGE_BYTES // 2:
             batch.append(tail.backlog.popleft())

@@ -87,10 +87,11 @@ class MonitoringService:
         """List metric descriptors; the filter knows metric.type with = and starts_with()."""
         project, _id = _split(request.name)
         chosen = _compiled(request.filter, needs_metric=False)
-        items = []
-        for metric_type in sorted({*self._descriptors, *self._custom}):
-            if chosen.matches_metric(metric_type):
-                items.append(self._named(project, metric_type))
+        items = [
+            self._named(project, metric_type)
+            for metric_type in sorted({*self._descriptors, *self._custom})
+            if chosen.matches_metric(metric_type)
+        ]
         page, token = take_page(
             items, request.page_size, request.page_token, default=10_000, maximum=10_000
         )
@@ -239,5 +240,3 @@ def _resource(project: str, name: str) -> Any:
     for label in MONITORED_RESOURCES[name]:
         descriptor.labels.add(key=label)
     return descriptor
-
-

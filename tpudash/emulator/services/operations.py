@@ -1,4 +1,4 @@
-"""`google.longrunning.Operations`. There is no WaitOperation: the Cloud TPU API has no such route."""
+"""`google.longrunning.Operations`, without WaitOperation: the Cloud TPU API has no such route."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from google.longrunning import operations_pb2
 
 from tpudash.emulator.errors import ApiError, not_found
 from tpudash.emulator.identifiers import ANY_ZONE, ResourceName, parse_parent, project_number
-from tpudash.emulator.rpc import Call, Method, Service, raw
+from tpudash.emulator.rpc import Call, Method, Service, Unary, raw
 from tpudash.emulator.services.paging import take_page
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class TpuService:
 
     def table(self) -> Service:
         """Return the service with all its methods."""
-        reads = {
+        reads: dict[str, Unary] = {
             "ListNodes": self.list_nodes,
             "GetNode": self.get_node,
             "ListQueuedResources": self.list_queued_resources,
@@ -48,7 +48,7 @@ class TpuService:
             "GetAcceleratorType": cloud_tpu.AcceleratorType,
             "GetRuntimeVersion": cloud_tpu.RuntimeVersion,
         }
-        writes = {
+        writes: dict[str, Unary] = {
             "CreateNode": self.create_node,
             "DeleteNode": self.delete_node,
             "StopNode": self.stop_node,
@@ -145,7 +145,7 @@ class TpuService:
             published = world.host.guest_attributes(request.name, worker)
             for path, value in sorted(published.items()):
                 if path.startswith(request.query_path.strip("/")):
-                    namespace, _, key = path.partition("/")
+                    namespace, _slash, key = path.partition("/")
                     attributes.query_value.items.add(namespace=namespace, key=key, value=value)
                     found = True
         if not found:
@@ -178,9 +178,7 @@ class TpuService:
     async def create_queued_resource(self, request: Any, _: Call) -> Any:
         """Queue a request for nodes."""
         project, zone = parse_parent(request.parent)
-        request_id = (
-            request.queued_resource_id or f"qr-{self._world.identifiers.unique_number()}"
-        )
+        request_id = request.queued_resource_id or f"qr-{self._world.identifiers.unique_number()}"
         name = ResourceName(project, zone, "queuedResources", request_id)
         return self._world.queued_resources.create(name, request.queued_resource)
 

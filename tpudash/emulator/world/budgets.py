@@ -63,7 +63,7 @@ class Budgets:
         changed = Budget()
         changed.CopyFrom(current)
         if mask.paths:
-            mask.MergeMessage(wanted, changed, True, True)  # noqa: FBT003  (positional in protobuf)
+            mask.MergeMessage(wanted, changed, True, True)
         else:
             changed.CopyFrom(wanted)
         changed.name = wanted.name

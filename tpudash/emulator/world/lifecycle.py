@@ -13,7 +13,6 @@ from google.protobuf import empty_pb2
 from google.rpc import code_pb2
 
 from tpudash.emulator.errors import already_exists, invalid_field, make_status
-from tpudash.emulator.identifiers import ResourceName
 from tpudash.emulator.messages import Message, NodeHealth, NodeState, state_name
 from tpudash.emulator.world.blueprint import new_node, prepare_endpoints
 from tpudash.emulator.world.events import HostEvents
@@ -22,6 +21,7 @@ from tpudash.emulator.world.nodes import NodeRecord
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from tpudash.emulator.identifiers import ResourceName
     from tpudash.emulator.world.world import Deps
 
 _Finish: TypeAlias = "Callable[[NodeRecord], Coroutine[Any, Any, tuple[Any, Any]]]"
@@ -119,7 +119,7 @@ class NodeLifecycle:
         if record.state not in _UPDATABLE:
             raise self._deps.refusals.wrong_state("update", state_name(record.message))
         self._deps.validator.check_texts(node)
-        mask.MergeMessage(node, record.message, True, True)  # noqa: FBT003  (positional in protobuf)
+        mask.MergeMessage(node, record.message, True, True)
         record.message.name = str(record.name)
         self._deps.nodes.save(record)
         return self._begin(record, "update", "UpdateNode", self._finish_update)

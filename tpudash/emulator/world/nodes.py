@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tpudash.emulator.catalogue import Accelerator, Catalogue
 from tpudash.emulator.errors import not_found
 from tpudash.emulator.identifiers import ANY_ZONE, ResourceName
 from tpudash.emulator.messages import Message, Node, NodeState
@@ -15,6 +14,7 @@ from tpudash.emulator.messages import Message, Node, NodeState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tpudash.emulator.catalogue import Accelerator, Catalogue
     from tpudash.emulator.world.state_file import StateFile
 
 _KIND = "node"

@@ -49,9 +49,7 @@ class StateFile:
         try:
             database.execute("PRAGMA journal_mode=WAL")
             database.execute("PRAGMA synchronous=OFF")
-            (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
-            if verdict != "ok":
-                raise sqlite3.DatabaseError(verdict)
+            _check_integrity(database)
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version <= _SCHEMA_VERSION:
                 database.executescript(_SCHEMA)
@@ -122,3 +120,9 @@ class StateFile:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+def _check_integrity(database: sqlite3.Connection) -> None:
+    (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(verdict)
