@@ -146,7 +146,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if state.debug:
             raise
-        return _defect(error)
+        return _defect(error, state)
     return int(result) if isinstance(result, int) else int(ExitCode.DONE)
 
 
@@ -169,10 +169,14 @@ def _usage_error(error: click.ClickException) -> int:
     return int(ExitCode.USAGE)
 
 
-def _defect(error: Exception) -> int:
+def _defect(error: Exception, state: CliState) -> int:
     import logging
 
-    logging.getLogger(__name__).error("defect", exc_info=error)
+    from tpudash.commands.own_log import start_own_log
+
+    with contextlib.suppress(TpudashError):
+        start_own_log(state.paths.log_file, "INFO")
+        logging.getLogger(__name__).error("defect", exc_info=error)
     complain(
         "tpudash itself failed; this is a defect",
         f"{type(error).__name__}: {error}",

@@ -32,9 +32,14 @@ TRAINER_OPTIONS: Final = {
     "eval_files": "--eval_files",
 }
 """Options that are passed on to the trainer, under the name that it knows them by."""
+EXAMPLE: Final = """\b
+Example:
+  tpudash launch demo --accelerator v2-8 --zone us-central1-b --spot
+    --bucket gs://my-bucket --steps 600 --checkpoint-every 100 --seed 7
+"""
 
 
-@click.command(cls=SplitCommand)
+@click.command(cls=SplitCommand, epilog=EXAMPLE)
 @click.argument("name")
 @click.option("--accelerator", metavar="TYPE", help="Accelerator type, such as v2-8.")
 @click.option(
@@ -70,14 +75,10 @@ TRAINER_OPTIONS: Final = {
 @pass_state
 @click.pass_context
 def launch(ctx: click.Context, state: CliState, /, **options: Any) -> int:
-    r"""Launch the training run NAME on a new node; words after -- go to the trainer as they are.
+    """Launch the training run NAME on a new node; words after -- go to the trainer as they are.
 
     Zones are tried in the order given when one has no capacity. Launching again after a crash
     takes up what was begun.
-
-    \b
-    tpudash launch demo --accelerator v2-8 --zone us-central1-b --spot \
-        --bucket gs://my-bucket --steps 600 --checkpoint-every 100 --seed 7
     """
     from tpudash.commands.operating import operate
 

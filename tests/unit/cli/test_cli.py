@@ -1,0 +1,193 @@
+"""The command line's frame: exit codes, the shape of errors, help, and near misses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from tpudash import cli
+from tpudash.errors import (
+    CapacityError,
+    ConfigurationError,
+    NotAllowedError,
+    NotFoundError,
+    OperationFailedError,
+    OutcomeUnknownError,
+    UnreachableError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.startswith("TPUDASH_") or name == "GOOGLE_CLOUD_PROJECT":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TPUDASH_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("TPUDASH_STATE_DIR", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
+    """A command `paths` that raises what the test puts in the list."""
+    errors: list[BaseException] = []
+
+    @click.command()
+    def paths() -> None:
+        raise errors.pop()
+
+    monkeypatch.setattr("tpudash.commands.paths.paths", paths)
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OperationFailedError("it failed"), 1),
+        (UnreachableError("it failed"), 1),
+        (UsageError("it failed"), 2),
+        (ConfigurationError("it failed"), 2),
+        (NotAllowedError("it failed"), 3),
+        (NotFoundError("it failed"), 4),
+        (CapacityError("it failed"), 5),
+        (OutcomeUnknownError("it failed"), 6),
+    ],
+)
+def test_each_kind_of_error_has_its_exit_code(
+    failing: list[BaseException],
+    error: BaseException,
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failing.append(error)
+    assert cli.run(["paths"]) == code
+    assert capsys.readouterr().err == "error: it failed\n"
+
+
+def test_an_error_is_title_detail_and_hint_a_line_each_and_harmless(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing.append(UsageError("no\x1b[31m", detail="line one\nline two\t!", hint="try this"))
+    assert cli.run(["paths"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "error: no\ndetail: line one line two !\nhint: try this\n"
+
+
+def test_interruption_is_130_and_no_traceback(
+    failing: list[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing.append(KeyboardInterrupt())
+    assert cli.run(["paths"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_defect_of_ours_shows_its_traceback_only_in_the_log(
+    failing: list[BaseException], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing.append(ZeroDivisionError("oh"))
+    assert cli.run(["paths"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+    assert "ZeroDivisionError: oh" in err
+    assert "Traceback" in (tmp_path / "state" / "tpudash.log").read_text("utf-8")
+
+
+def test_debug_shows_the_traceback(failing: list[BaseException]) -> None:
+    failing.append(UsageError("it failed"))
+    with pytest.raises(UsageError):
+        cli.run(["--debug", "paths"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nodez"], "did you mean 'nodes'?"),
+        (["--projct", "x"], "--project"),
+        (["nodes", "--jsn"], "--json"),
+        (["launch"], "missing argument 'NAME'"),
+        (["launch", "demo", "--steps", "many"], "--steps"),
+        (["launch", "demo", "stray"], "unexpected extra argument"),
+        (["config", "shwo"], "shwo"),
+        (["metrics"], "missing argument"),
+        (["qqqqqq"], "there is no command 'qqqqqq'"),
+    ],
+)
+def test_wrong_usage_is_2_and_one_line_and_a_hint(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(arguments) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("error: ")
+    assert lines[1].startswith("hint: ")
+    assert says.lower() in " ".join(lines).lower()
+
+
+def test_the_help_names_every_command_without_importing_them() -> None:
+    code = (
+        "import sys; from tpudash import cli; cli.run(['--help']);"
+        "print(sorted(m for m in sys.modules if m.startswith('tpudash.commands.')))"
+    )
+    done = python(code)
+    for name in cli.COMMANDS:
+        assert f"  {name} " in done.stdout
+    assert "['tpudash.commands.state']" in done.stdout
+
+
+def test_every_command_of_the_table_can_be_imported_and_explains_itself() -> None:
+    context = click.Context(cli.root)
+    for name in cli.COMMANDS:
+        command = cli.root.get_command(context, name)  # type: ignore[attr-defined]
+        assert isinstance(command, click.Command), name
+        assert command.help, name
+
+
+def test_sections_and_table_agree() -> None:
+    assert sorted(name for names in cli.SECTIONS.values() for name in names) == sorted(cli.COMMANDS)
+
+
+def test_a_reader_who_leaves_is_no_error() -> None:
+    shell = f"{sys.executable} -m tpudash themes --json | head -c 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--version"], ("textual", "google", "grpc", "asyncio", "tensorflow")),
+        (["--help"], ("textual", "google", "grpc", "tensorflow")),
+        (["config", "show", "--json"], ("textual", "google", "grpc", "tensorflow")),
+        (["paths", "--json"], ("textual", "google", "grpc", "tensorflow")),
+        (["themes", "--json"], ("textual", "google", "grpc", "tensorflow")),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(
+    arguments: list[str], absent: tuple[str, ...]
+) -> None:
+    code = (
+        f"import sys; from tpudash import cli; code = cli.run({arguments!r});"
+        f"found = [name for name in {absent!r} if name in sys.modules];"
+        "sys.exit(f'{code} {found}' if code or found else 0)"
+    )
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
