@@ -68,8 +68,9 @@ class ProcessHost:
         ]
         self._workers[name] = workers
         limit = self._settings.console_limit_bytes
-        for worker in workers:
-            await worker.start(self._programs, self.endpoint, limit)
+        await asyncio.gather(
+            *(worker.start(self._programs, self.endpoint, limit) for worker in workers)
+        )
 
     async def stop(self, name: str, notice_s: float) -> None:
         """End every worker of a node within the notice."""

@@ -63,6 +63,7 @@ class Console:
     def __init__(self, path: str, limit: int) -> None:
         self._path = path
         self._limit = limit
+        self.chunk = min(_CHUNK, limit)
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115, PTH123  (open for life)
 
     def write(self, data: bytes) -> None:
@@ -169,7 +170,7 @@ class Watchdog:
             if 0 in ready and not self._obey(os.read(0, _CHUNK)):
                 sources.remove(0)
             if self._output in ready:
-                data = os.read(self._output, _CHUNK)
+                data = os.read(self._output, self._console.chunk)
                 if data:
                     self._console.write(data)
                 else:
@@ -179,6 +180,7 @@ class Watchdog:
                 if self._killing:
                     self.signal_all(signal.SIGKILL)
                 if not self.tree():
+                    self.reap()
                     return
             elif not LINUX:
                 self.tree()

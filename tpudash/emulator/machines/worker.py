@@ -8,7 +8,7 @@ import logging
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -16,13 +16,16 @@ from tpudash.emulator.machines.image import node_environment
 from tpudash.emulator.machines.instance import instance_tree
 from tpudash.emulator.machines.leftovers import kill_processes_of
 from tpudash.emulator.machines.metadata import MetadataServer
+from tpudash.emulator.world.host import HostError
 from tpudash.emulator.world.nodes import STARTUP_SCRIPT
 
 if TYPE_CHECKING:
-    from tpudash.emulator.world.nodes import NodeRecord
+    from tpudash.emulator.world.host import HostError
+from tpudash.emulator.world.nodes import NodeRecord
 
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 _KILL_WAIT_S = 5.0
+_START_LIMIT_S = 20.0
 _log = logging.getLogger(__name__)
 
 
@@ -44,25 +47,39 @@ class Worker:
             programs: Folder of the image's programs, first in PATH.
             endpoint: HOST:PORT at which the emulator answers.
             console_limit: Bytes at which the console file is rotated.
+
+        Raises:
+            HostError: The processes do not come up.
         """
         for name in ("home", "tmp"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)
+        await self.metadata.start()
+        config = self._config(programs, endpoint, console_limit)
+        try:
+            self._watchdog = await self._spawn(config)
+        except OSError as error:
+            raise HostError(str(error)) from error
+
+    def _config(self, programs: Path, endpoint: str, console_limit: int) -> dict[str, Any]:
         script = self.directory / STARTUP_SCRIPT
         script.write_text(self.record.message.metadata[STARTUP_SCRIPT])
-        await self.metadata.start()
         environment = node_environment(programs, self.directory) | {
             "GCE_METADATA_HOST": f"127.0.0.1:{self.metadata.port}",
             "TPUDASH_ENDPOINT": endpoint,
             "TPU_WORKER_ID": str(self.number),
         }
-        config = {
+        return {
             "command": ["bash", str(script)],
             "directory": str(self.directory),
             "environment": environment,
             "console": str(self.directory / "console.log"),
             "console_limit": console_limit,
         }
-        self._watchdog = await asyncio.create_subprocess_exec(
+
+    @staticmethod
+    async def _spawn(config: dict[str, Any]) -> asyncio.subprocess.Process:
+        """Start the watchdog and wait until it has started the script."""
+        watchdog = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
             "-S",
@@ -72,8 +89,20 @@ class Worker:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
-            env=environment,
+            env=config["environment"],
         )
+        if watchdog.stdout is None:
+            raise HostError("the watchdog has no output")
+        try:
+            async with asyncio.timeout(_START_LIMIT_S):
+                line = await watchdog.stdout.readline()
+        except TimeoutError:
+            line = b""
+        if not line.startswith(b"started"):
+            with suppress(ProcessLookupError):
+                watchdog.kill()
+            raise HostError("the watchdog did not start the startup script")
+        return watchdog
 
     def announce(self, key: str, value: str) -> None:
         """Set a value below `instance/` and wake its readers."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tpudash.emulator.errors import failed_precondition
 from tpudash.emulator.messages import NodeHealth, NodeState, state_name
+from tpudash.emulator.world.host import HostError
 from tpudash.emulator.world.series import interruption_point
 
 if TYPE_CHECKING:
@@ -131,9 +132,14 @@ class HostEvents:
         if outcome == "TERMINATED":
             deps.audit.terminated(record, "HOST_MAINTENANCE")
         if outcome == "READY":
-            await deps.host.start(record)
-            record.message.health = NodeHealth.HEALTHY
-            record.message.health_description = ""
+            try:
+                await deps.host.start(record)
+            except HostError as error:
+                record.message.health_description = f"The repair failed: {error}"
+                outcome = "UNKNOWN"
+            else:
+                record.message.health = NodeHealth.HEALTHY
+                record.message.health_description = ""
         self._settle(record, _OUTCOMES[outcome])
 
     def _settle(self, record: NodeRecord, state: int) -> None:

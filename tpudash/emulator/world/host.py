@@ -8,11 +8,19 @@ if TYPE_CHECKING:
     from tpudash.emulator.world.nodes import NodeRecord
 
 
+class HostError(Exception):
+    """A machine that does not come up."""
+
+
 class Host(Protocol):
     """Runs one machine per worker of a node."""
 
     async def start(self, record: NodeRecord) -> None:
-        """Boot every worker: start the node's startup script."""
+        """Boot every worker: start the node's startup script.
+
+        Raises:
+            HostError: A worker does not come up.
+        """
         ...
 
     async def stop(self, name: str, notice_s: float) -> None:

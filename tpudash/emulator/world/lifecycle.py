@@ -16,6 +16,7 @@ from tpudash.emulator.errors import already_exists, invalid_field, make_status
 from tpudash.emulator.messages import Message, NodeHealth, NodeState, state_name
 from tpudash.emulator.world.blueprint import new_node, prepare_endpoints
 from tpudash.emulator.world.events import HostEvents
+from tpudash.emulator.world.host import HostError
 from tpudash.emulator.world.nodes import NodeRecord
 
 if TYPE_CHECKING:
@@ -154,8 +155,8 @@ class NodeLifecycle:
             status = await deps.faults.gate(verb, record.name.zone)
             response = None
             if status is None:
-                response, status = await finish(record)
-            elif verb == "create":
+                response, status = await self._finish(record, verb, finish)
+            elif verb == "create" and record.state == NodeState.CREATING:
                 deps.nodes.remove(record)
             if status is not None:
                 deps.operations.fail(operation, status)
@@ -165,15 +166,29 @@ class NodeLifecycle:
 
         self._deps.tasks.start(work(), f"{verb} {record.name}")
 
+    async def _finish(
+        self, record: NodeRecord, verb: str, finish: _Finish
+    ) -> tuple[Any, Any]:
+        """Carry a verb out; a machine that does not come up fails it."""
+        try:
+            return await finish(record)
+        except HostError as error:
+            await self._deps.host.stop(str(record.name), 0)
+            if verb == "create":
+                self._deps.nodes.remove(record)
+            else:
+                self._enter(record, NodeState.TERMINATED)
+            text = f"The machine did not come up: {error}"
+            return None, make_status(code_pb2.INTERNAL, text)
+
     async def _finish_create(self, record: NodeRecord) -> tuple[Any, Any]:
         deps = self._deps
-        life = record.life
         if not deps.capacity.has_room(record.name.zone, record.accelerator, record):
             await deps.clock.sleep(deps.settings.create_s / 2)
             deps.nodes.remove(record)
             return None, deps.refusals.stock_out(record.name.zone).status
         await deps.clock.sleep(deps.settings.create_s)
-        if record.life != life:
+        if record.state != NodeState.CREATING:
             refusal = deps.refusals.wrong_state("update", state_name(record.message))
             return None, refusal.status
         prepare_endpoints(record)
