@@ -25,13 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the trainer and return its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     stop = StopRequest()
+    stdout = 1
     try:
         config = parse(given)
         stdout = _own_stdout()
         events = _event_writer(config, stdout, stop)
     except TrainerError as fault:
         run, attempt = _identity(given)
-        return _fail(EventWriter(run=run, attempt=attempt, stdout=1), fault)
+        return _fail(EventWriter(run=run, attempt=attempt, stdout=stdout), fault)
     stop_on_signals(stop)
     if config.stop_on_stdin_eof:
         watch_stdin(stop)

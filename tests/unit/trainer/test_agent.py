@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
-import pytest
 
-from tests.unit.trainer.conftest import NodeFactory
 from tests.unit.trainer.node import LogServer, fake_trainer, record, spec
 from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from tests.unit.trainer.conftest import NodeFactory
 
 TRAINS_FOREVER = """
 emit("start"); emit("stage", stage="import"); emit("restore", step=0, path=None, quarantined=[])

@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.unit.trainer.conftest import Node, NodeFactory
 from tests.unit.trainer.node import REPOSITORY, LogServer, fake_trainer, record, spec
 from tests.unit.trainer.test_agent import FINISHES, TRAINS_FOREVER
 from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.trainer.conftest import Node, NodeFactory
 
 SCRIPT = REPOSITORY / "trainer" / "startup.sh"
 
