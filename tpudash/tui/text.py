@@ -60,3 +60,8 @@ def safe_lines(value: object, limit: int = DEFAULT_LIMIT, most: int = 10_000) ->
     if len(lines) > most:
         found.append(f"{ELLIPSIS} {len(lines) - most} more lines")
     return found
+
+
+def safe_block(value: object, limit: int = DEFAULT_LIMIT) -> str:
+    """Return harmless text that keeps its line breaks."""
+    return "\n".join(safe_lines(value, limit))

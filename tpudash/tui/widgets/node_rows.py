@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tpudash.domain.run import AttemptRecord, Run
     from tpudash.store.snapshot import NodeTimes, Snapshot, Tombstone
 
+OVER = frozenset({RunState.FINISHED, RunState.DELETED})
 NO_COST = CostEstimate(per_hour_usd=0.0, accrued_usd=None)
 
 
@@ -209,7 +210,7 @@ def _run_facts(
         target_step=run.target_step,
         examples_per_second=(run.examples_per_second if run.state is RunState.TRAINING else None),
         loss=run.loss,
-        heard=run.last_heard,
+        heard=None if run.state in OVER else run.last_heard,
         is_training=run.state in {RunState.TRAINING, RunState.STALLED},
         steps_at_risk=run.steps_at_risk,
         note=run.reason,
@@ -256,8 +257,7 @@ def _node_facts(node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[
         owner=node.owner or "",
         workers=len(node.workers),
         step=record.step if record else None,
-        heard=record.updated if record else None,
-        is_training=False,
+        heard=record.updated if record and record.ended is None else None,
         note=_node_note(node, run, snapshot, asked_for),
         words=" ".join((node.name, node.state, *node.labels.values(), node.accelerator_type)),
         costing=costing,
@@ -319,7 +319,6 @@ def _tombstone_facts(stone: Tombstone, run: Run | None) -> RowFacts:
         zone=node.zone,
         owner=node.owner or "",
         step=record.step if record else None,
-        heard=record.updated if record else None,
         note=f"No longer listed; its last state was {node.state}. x dismisses this row.",
         words=f"{node.name} GONE {' '.join(node.labels.values())}",
         costing=costing,

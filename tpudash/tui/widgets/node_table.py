@@ -276,7 +276,7 @@ class NodeTable(ScrollView, can_focus=True):
             style = forced or base + self._style_of(cell)
             segments.append(Segment(self._fit(cell.text, column), style))
             segments.append(Segment(" " * GAP, base))
-        return Strip(segments).adjust_cell_length(width, base)
+        return Strip(segments).simplify().adjust_cell_length(width, base)
 
     def _fit(self, text: str, column: Column) -> str:
         length = cell_len(text)

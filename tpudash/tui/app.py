@@ -1,0 +1,392 @@
+"""The app: wires the store, the panes, the registry and the acts together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual import on
+from textual.command import CommandPalette
+
+from tpudash.config.keymap import canonical_key, resolve_keymap
+from tpudash.store.changes import NOTHING, ChangeSet
+from tpudash.tui.action import Action, Situation
+from tpudash.tui.actions import ACTIONS, available, find_action
+from tpudash.tui.acts import Acts
+from tpudash.tui.copying import fits_clipboard, report, save_copy
+from tpudash.tui.feed import ChangeFeed
+from tpudash.tui.palette import ActionProvider
+from tpudash.tui.pane import HostApp, PaneId, ViewContext, ViewOptions
+from tpudash.tui.panes import create_panes
+from tpudash.tui.screens.confirm import ConfirmDialog
+from tpudash.tui.screens.details import DetailsScreen
+from tpudash.tui.screens.help import HelpScreen
+from tpudash.tui.screens.main import MainScreen
+from tpudash.tui.screens.operations import OperationsScreen
+from tpudash.tui.screens.overlay import Overlay
+from tpudash.tui.settings import ConsoleSettings
+from tpudash.tui.spending import spending
+from tpudash.tui.terminal import find_traits
+from tpudash.tui.text import safe_text
+from tpudash.tui.theming import textual_theme
+from tpudash.tui.widgets.nodes_pane import NodesPane
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from textual.screen import Screen
+    from textual.timer import Timer
+
+    from tpudash.clock import Clock
+    from tpudash.cost.prices import PriceBook
+    from tpudash.domain.operation import EmulatorPort, OperationsPort
+    from tpudash.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+SELECTION_SETTLES_S: Final = 0.08
+MOST_RECENT: Final = 5
+STOP_SECONDS: Final = 0.1
+"""How long leaving waits for the background; what takes longer is left behind."""
+
+
+class TpudashApp(HostApp):
+    """The console, and without operations the watch mode.
+
+    Args:
+        prices: The prices, or a function that returns them as they are known now.
+        background: Feeds the store until it is cancelled; started after the first frame.
+        operations: The operations room, or None in watch mode.
+        emulator: Control of the local emulator, or None.
+    """
+
+    TITLE = "tpudash"
+    CSS_PATH: ClassVar[Any] = ["styles/console.tcss", "styles/dialogs.tcss"]
+    COMMANDS: ClassVar[Any] = {ActionProvider}
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[Any] = []
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        prices: PriceBook | Callable[[], PriceBook],
+        background: Callable[[], Awaitable[None]],
+        operations: OperationsPort | None = None,
+        emulator: EmulatorPort | None = None,
+        settings: ConsoleSettings | None = None,
+    ) -> None:
+        self.settings = settings or ConsoleSettings()
+        self.keymap = resolve_keymap(ACTIONS, self.settings.keymap)
+        options = ViewOptions(is_watch=operations is None, ascii=self.settings.ascii)
+        source = prices if callable(prices) else lambda: prices
+        super().__init__(
+            ViewContext(store, clock, source, options),
+            ansi_color=True if self.settings.no_color else None,
+        )
+        self._acts: Acts | None = None
+        if operations is not None:
+            self._acts = Acts(self, operations, emulator, self.settings.launch)
+        self._has_emulator = emulator is not None
+        self._background = background
+        self._background_task: asyncio.Task[None] | None = None
+        self._feed: ChangeFeed | None = None
+        self._held = NOTHING
+        self._held_count = 0
+        self._selection_timer: Timer | None = None
+        self.recent: tuple[str, ...] = ()
+        self.main = MainScreen(
+            self, create_panes(self.settings.panes), self.keymap, project=self.settings.project
+        )
+        self._handlers: dict[str, Callable[[], None]] = {
+            **{f"pane-{pane}": self._focus_action(pane) for pane in PaneId},
+            "zoom": self.main.toggle_zoom,
+            "launch": self._launch,
+            "resume": self._resume,
+            "delete": self._delete,
+            "preempt": self._preempt,
+            "operations": self._show_operations,
+            "filter": self.main.begin_filter,
+            "sort": self._sort,
+            "pause": self._toggle_pause,
+            "copy": self._copy,
+            "palette": lambda: self._open(CommandPalette()),
+            "help": self._show_help,
+            "theme": self._next_theme,
+            "quit": self._ask_to_quit,
+        }
+        self._bind_keys()
+        self._register_themes()
+
+    def _bind_keys(self) -> None:
+        keys = {key for keys in self.keymap.values() for key in keys}
+        for key in sorted(keys):
+            name = "comma" if key == "," else key
+            self.bind(name, f"press({key!r})", show=False)
+
+    def _register_themes(self) -> None:
+        for spec in self.settings.themes:
+            self.register_theme(textual_theme(spec))
+        names = self.available_themes
+        if self.settings.theme in names:
+            self.theme = self.settings.theme
+        self._take_glyphs()
+
+    def _take_glyphs(self) -> None:
+        spec = next((one for one in self.settings.themes if one.name == self.theme), None)
+        looks = {} if spec is None else spec.states
+        self.theme_glyphs = {kind: (look.glyph, look.ascii) for kind, look in looks.items()}
+
+    def get_default_screen(self) -> Screen[Any]:
+        """Return the main screen."""
+        return self.main
+
+    def on_mount(self) -> None:
+        """Listen to the store; the background begins only when the first frame is out."""
+        self.set_class(self.settings.ascii, "-ascii")
+        self._feed = ChangeFeed(
+            self.context.store, self.context.clock, self._take_changes, self.set_timer
+        )
+        self.set_interval(1.0, self._tick)
+        self.call_after_refresh(self._start_background)
+
+    def _start_background(self) -> None:
+        self._background_task = asyncio.create_task(self._run_background(), name="background")
+        for notice in self.settings.notices:
+            self.notify(safe_text(notice, 400), severity="warning", markup=False, timeout=10)
+
+    async def _run_background(self) -> None:
+        try:
+            await self._background()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            logger.exception("the background ended")
+            self.main.status.complain("NO MORE DATA")
+            words = safe_text(f"{type(error).__name__}: {error}", 300)
+            self.notify(
+                f"What feeds this screen has ended: {words}. Start tpudash again.",
+                severity="error",
+                markup=False,
+                timeout=60,
+            )
+
+    async def on_unmount(self) -> None:
+        """Stop listening and stop the background, but wait for it only for a moment."""
+        if self._feed is not None:
+            self._feed.close()
+        task = self._background_task
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=STOP_SECONDS)
+
+    def _take_changes(self, changes: ChangeSet) -> None:
+        if self.context.is_paused:
+            self._held = self._held.merge(changes)
+            self._held_count += 1
+            self.main.status.hold(self._held_count)
+        else:
+            self.main.apply(changes)
+        for overlay in self._overlays():
+            overlay.apply(changes)
+        if changes.connection:
+            self.main.footer.update(self.situation)
+
+    def _tick(self) -> None:
+        now = self.context.now()
+        if self.context.is_paused:
+            self.main.status.tick(now)
+            self.main.strip.tick(now)
+        else:
+            self.main.tick(now)
+        for overlay in self._overlays():
+            overlay.tick(now)
+
+    def _overlays(self) -> list[Overlay[Any]]:
+        return [
+            screen
+            for screen in self.screen_stack
+            if isinstance(screen, Overlay) and screen.is_mounted
+        ]
+
+    @property
+    def situation(self) -> Situation:
+        """What decides which actions can be taken now."""
+        connection = self.context.store.snapshot.connection
+        return Situation(
+            is_operator=self._acts is not None,
+            is_emulator=self._has_emulator and connection is not None and connection.is_emulator,
+            subject=self.context.subject,
+            pane=self.main.current.pane_id,
+        )
+
+    def refresh_bindings(self) -> None:
+        """Bring the footer up to date with the focus and the selection."""
+        super().refresh_bindings()
+        if self.main.is_mounted:
+            self.main.footer.update(self.situation)
+
+    def action_press(self, key: str) -> None:
+        """Find the action that a key means here: the focused pane's own before the others."""
+        pane = self.main.current.pane_id
+        wanted = canonical_key(key)
+        found = [action for action in ACTIONS if wanted in self.keymap[action.id]]
+        for action in sorted(found, key=lambda action: action.scope is None):
+            if action.scope in {None, pane}:
+                self.perform(action.id)
+                return
+
+    def perform(self, action_id: str) -> None:
+        """Take an action, or say why it can't be taken."""
+        action = find_action(action_id)
+        if action is None or not available(action, is_operator=self._acts is not None):
+            return
+        reason = action.when(self.situation)
+        if reason:
+            self.notify(reason, severity="warning", markup=False)
+            return
+        self.recent = (action_id, *(one for one in self.recent if one != action_id))[:MOST_RECENT]
+        self._carry_out(action)
+
+    def _carry_out(self, action: Action) -> None:
+        if action.scope is None:
+            self._handlers[action.id]()
+            return
+        pane = self.main.panes.get(action.scope)
+        if pane is not None:
+            if self.main.current is not pane:
+                self.main.focus_pane(action.scope)
+            pane.perform(action.id)
+
+    def _open(self, screen: Screen[Any]) -> None:
+        self.push_screen(screen)
+
+    def _focus_action(self, pane: PaneId) -> Callable[[], None]:
+        return lambda: self.main.focus_pane(pane)
+
+    def _launch(self) -> None:
+        if self._acts is not None:
+            self._acts.launch()
+
+    def _resume(self) -> None:
+        subject = self.context.subject
+        if self._acts is not None and subject is not None and subject.run is not None:
+            self._acts.resume(subject.run)
+
+    def _delete(self) -> None:
+        nodes = self.main.panes.get(PaneId.NODES)
+        marked = nodes.marked_subjects if isinstance(nodes, NodesPane) else ()
+        subject = self.context.subject
+        if self._acts is not None and (marked or subject is not None):
+            self._acts.delete(marked or ((subject,) if subject else ()))
+
+    def _preempt(self) -> None:
+        subject = self.context.subject
+        if self._acts is not None and subject is not None and subject.node is not None:
+            self._acts.preempt(subject.node)
+
+    def _show_operations(self) -> None:
+        self.main.strip.acknowledge()
+        self._open(OperationsScreen(self))
+
+    def _show_help(self) -> None:
+        is_operator = self._acts is not None
+        self._open(HelpScreen(self, self.main.current, self.keymap, is_operator=is_operator))
+
+    def _sort(self) -> None:
+        nodes = self.main.panes.get(PaneId.NODES)
+        if isinstance(nodes, NodesPane):
+            nodes.sort_by()
+            self.main.draw_titles()
+
+    def _toggle_pause(self) -> None:
+        if self.context.is_paused:
+            self.context.held = None
+            changes, self._held, self._held_count = self._held, NOTHING, 0
+            self.main.status.hold(0)
+            if changes:
+                self.main.apply(changes)
+        else:
+            self.context.held = self.context.store.snapshot
+            self.main.status.hold(0)
+
+    def _next_theme(self) -> None:
+        names = [spec.name for spec in self.settings.themes] or sorted(self.available_themes)
+        at = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(at + 1) % len(names)]
+        self._take_glyphs()
+        self.notify(f"Theme: {self.theme}", markup=False, timeout=2)
+
+    def _copy(self) -> None:
+        pane = self.main.current
+        self.run_worker(self.action_copy_text(pane.copy_text(), f"from {pane.title.lower()}"))
+
+    async def action_copy_text(self, text: str, what: str) -> None:
+        """Copy a text to the terminal's clipboard and to a file."""
+        if not text.strip():
+            self.notify("There is nothing to copy here.", severity="warning", markup=False)
+            return
+        is_sent = fits_clipboard(text)
+        if is_sent:
+            self.copy_to_clipboard(text)
+        saved, path = "", self.settings.copy_file
+        if path is not None:
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(save_copy, path, text)
+                saved = str(path)
+        words = report(what, is_sent=is_sent, saved=saved, is_tmux=find_traits().is_tmux)
+        self.notify(safe_text(words, 400), markup=False)
+
+    def _ask_to_quit(self) -> None:
+        if isinstance(self.screen, ConfirmDialog) and self.screen.id == "confirm-dialog":
+            self.exit()
+            return
+        billed = spending(self.context.store.snapshot, self.context.prices)
+        if self._acts is None or not billed.billed:
+            self.exit()
+            return
+        nodes = "1 node keeps" if billed.billed == 1 else f"{billed.billed} nodes keep"
+        rate = billed.text(plain=self.settings.ascii)
+        lines = (
+            f"{nodes} running and billed at {rate} (estimate).",
+            "Leaving stops nothing: runs go on, and tpudash takes them up again.",
+        )
+        dialog = ConfirmDialog(self, "Leave tpudash?", lines, yes="Leave", no="Stay", yes_key="q")
+        self.push_screen(dialog, self._answered_quit)
+
+    def _answered_quit(self, is_yes: bool | None) -> None:
+        if is_yes:
+            self.exit()
+
+    @on(NodesPane.SubjectChanged)
+    def _subject_changed(self, event: NodesPane.SubjectChanged) -> None:
+        """Follow the cursor once it rests; panes may have much to redraw."""
+        event.stop()
+        self.context.subject = event.subject
+        self.refresh_bindings()
+        if self._selection_timer is not None:
+            self._selection_timer.stop()
+        self._selection_timer = self.set_timer(SELECTION_SETTLES_S, self._tell_selection)
+
+    def _tell_selection(self) -> None:
+        self.main.select(self.context.subject)
+
+    @on(NodesPane.DetailsWanted)
+    def _details_wanted(self, event: NodesPane.DetailsWanted) -> None:
+        event.stop()
+        self._open(DetailsScreen(self, event.subject))
+
+
+def with_defaults(settings: ConsoleSettings) -> ConsoleSettings:
+    """Return settings with what the terminal's environment says laid below them."""
+    traits = find_traits()
+    return replace(
+        settings,
+        ascii=settings.ascii or traits.ascii,
+        mouse=settings.mouse and traits.mouse,
+        no_color=settings.no_color or traits.no_color,
+    )

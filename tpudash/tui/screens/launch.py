@@ -1,0 +1,245 @@
+"""The launch form: only what fits together can be chosen, and the price is on the screen."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.text import Text
+from textual import on
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Input, Select, Static
+
+from tpudash.domain.accelerator import load_catalog
+from tpudash.domain.node import Scheduling
+from tpudash.domain.operation import LaunchChoices
+from tpudash.errors import TpudashError
+from tpudash.tui.launch_form import FormValues, problems_of, request_of, summary_of
+from tpudash.tui.screens.overlay import Overlay
+from tpudash.tui.screens.plan import PlanDialog
+from tpudash.tui.text import safe_block, safe_text
+from tpudash.tui.widgets.line import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.widget import Widget
+
+    from tpudash.domain.operation import OperationsPort
+    from tpudash.tui.pane import HostApp
+    from tpudash.tui.settings import LaunchDefaults
+
+logger = logging.getLogger(__name__)
+
+_LABELS: Final = {
+    "run": "run name",
+    "zone": "zone",
+    "accelerator_type": "accelerator",
+    "runtime_version": "runtime",
+    "scheduling": "scheduling",
+    "bucket": "bucket",
+    "steps": "steps",
+    "checkpoint_every": "checkpoint every",
+    "seed": "seed",
+    "max_cost": "budget cap in $",
+}
+_CHOICES: Final = ("zone", "accelerator_type", "runtime_version", "scheduling")
+
+
+class LaunchScreen(Overlay[None]):
+    """Stays open below the plan, so that nothing typed is lost when the plan is not possible."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "app.focus_next", show=False),
+        Binding("up", "app.focus_previous", show=False),
+        Binding("ctrl+l", "plan", show=False),
+    ]
+
+    def __init__(self, host: HostApp, operations: OperationsPort, defaults: LaunchDefaults) -> None:
+        super().__init__(host, id="launch-screen")
+        self._operations = operations
+        self._defaults = defaults
+        self._runtimes: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """Lay out one row for each field, the summary and the buttons."""
+        with Vertical(id="launch-box", classes="dialog"):
+            yield Line(id="launch-title", classes="dialog-title")
+            with VerticalScroll(id="launch-fields", can_focus=False):
+                for field in _LABELS:
+                    with Horizontal(classes="form-row"):
+                        yield Static(_LABELS[field], classes="form-label", markup=False)
+                        yield self._widget(field)
+            yield Static(id="launch-summary", markup=False)
+            yield Static(id="launch-problems", markup=False)
+            with Horizontal(classes="dialog-buttons"):
+                yield Button("Cancel", id="launch-cancel", compact=True)
+                yield Button("Show the plan", id="launch-plan", compact=True, variant="primary")
+                yield Line(id="launch-keys", classes="dialog-keys")
+
+    def _widget(self, field: str) -> Widget:
+        if field not in _CHOICES:
+            start = {
+                "steps": FormValues().steps,
+                "checkpoint_every": FormValues().checkpoint_every,
+                "bucket": self._defaults.bucket,
+            }
+            holders = {"run": "a name of your own", "seed": "any", "max_cost": "none"}
+            return Input(
+                start.get(field, ""),
+                placeholder=holders.get(field, ""),
+                id=f"launch-{field}",
+                compact=True,
+            )
+        select: Select[str] = Select([], id=f"launch-{field}", compact=True, prompt="choose")
+        return select
+
+    def on_mount(self) -> None:
+        """Offer what is known without asking anybody; the cloud is asked for the zone's own."""
+        self.query_one("#launch-title", Line).show(Text(" Launch a training run", "bold"))
+        keys = Text("tab moves  enter opens  ctrl+l plans  esc cancels", self._muted)
+        self.query_one("#launch-keys", Line).show(keys)
+        for line in self.query(Input):
+            line.cursor_blink = False
+        zones = self._zones()
+        self._offer("zone", zones, zones[0] if zones else None)
+        kinds = [(one.value, one.value) for one in Scheduling]
+        self._select("scheduling").set_options(kinds)
+        self._select("scheduling").value = Scheduling.SPOT.value
+        self.query_one("#launch-run", Input).focus()
+        self._review()
+
+    @property
+    def _muted(self) -> str:
+        return str(self.host.style_of("muted"))
+
+    def _zones(self) -> list[str]:
+        snapshot = self.host.context.snapshot
+        seen = [*self._defaults.zones, *sorted({node.zone for node in snapshot.nodes.values()})]
+        return list(dict.fromkeys([*seen, *load_catalog().zones]))
+
+    def _select(self, field: str) -> Select[str]:
+        return self.query_one(f"#launch-{field}", Select)
+
+    def _offer(self, field: str, options: Iterable[str], chosen: str | None) -> None:
+        """Offer these options; keeps the present choice if it is still one of them."""
+        select = self._select(field)
+        names = list(options)
+        before = self._chosen(field)
+        with select.prevent(Select.Changed):
+            select.set_options((Content(safe_text(name, 80)), name) for name in names)
+        if before in names:
+            select.value = before
+        elif chosen in names:
+            select.value = str(chosen)
+
+    def _chosen(self, field: str) -> str:
+        value = self._select(field).value
+        return value if isinstance(value, str) else ""
+
+    @property
+    def values(self) -> FormValues:
+        """The fields as they stand."""
+        found = {
+            one.name: self._chosen(one.name)
+            if one.name in _CHOICES
+            else self.query_one(f"#launch-{one.name}", Input).value
+            for one in fields(FormValues)
+        }
+        return FormValues(**{**found, "scheduling": found["scheduling"] or Scheduling.SPOT})
+
+    @on(Select.Changed, "#launch-zone")
+    def _zone_changed(self) -> None:
+        zone = self._chosen("zone")
+        if zone:
+            known = tuple(kind.name for kind in load_catalog().in_zone(zone))
+            self._take(LaunchChoices(zone, known, ()))
+            self.run_worker(self._ask(zone), name="choices", exclusive=True, exit_on_error=False)
+        self._review()
+
+    async def _ask(self, zone: str) -> None:
+        try:
+            choices = await self._operations.launch_choices(zone)
+        except TpudashError as error:
+            self._remark(f"{error.title}. The bundled table is shown. {error.hint}".strip())
+        except Exception as error:
+            logger.exception("asking for the choices of %s failed", zone)
+            self._remark(f"{zone} could not be asked: {error}. The bundled table is shown.")
+        else:
+            self._take(choices)
+            self._review()
+
+    def _take(self, choices: LaunchChoices) -> None:
+        self._runtimes = choices.runtime_versions
+        wanted = self._defaults.accelerator_type
+        types = choices.accelerator_types
+        first = wanted if wanted in types else next(iter(types), None)
+        self._offer("accelerator_type", types, first)
+        self._offer_runtimes()
+
+    @on(Select.Changed, "#launch-accelerator_type")
+    def _type_changed(self) -> None:
+        self._offer_runtimes()
+        self._review()
+
+    def _offer_runtimes(self) -> None:
+        kind = self._chosen("accelerator_type")
+        best = self._operations.default_runtime(kind, self._runtimes) if kind else None
+        rest = [name for name in self._runtimes if name != best]
+        self._offer("runtime_version", [*([best] if best else []), *rest], best)
+        if best and self._chosen("runtime_version") != best:
+            self._select("runtime_version").value = best
+
+    @on(Select.Changed)
+    @on(Input.Changed)
+    def _review(self) -> None:
+        """Say what it would be, what it would cost, and what is missing."""
+        values = self.values
+        summary = summary_of(values, self.host.context.prices)
+        self.query_one("#launch-summary", Static).update(Text(safe_block(summary)))
+        found = self._problems(values)
+        words = "\n".join(f"{_LABELS[field]}: {problem}" for field, problem in found.items())
+        self._remark(words)
+        self.query_one("#launch-plan", Button).disabled = bool(found)
+
+    def _problems(self, values: FormValues) -> dict[str, str]:
+        runs = self.host.context.store.snapshot.runs
+        return problems_of(values, tuple(runs))
+
+    def _remark(self, words: str) -> None:
+        self.query_one("#launch-problems", Static).update(Text(safe_block(words)))
+
+    @on(Button.Pressed, "#launch-cancel")
+    def _cancelled(self) -> None:
+        self.action_close()
+
+    @on(Button.Pressed, "#launch-plan")
+    @on(Input.Submitted)
+    def action_plan(self) -> None:
+        """Go on to the plan, if nothing is missing."""
+        values = self.values
+        problems = self._problems(values)
+        if problems:
+            first = next(iter(problems))
+            self.query_one(f"#launch-{first}").focus()
+            return
+        request = request_of(values)
+        self.host.push_screen(
+            PlanDialog(
+                self.host,
+                self._operations,
+                f"Launch {request.run}",
+                partial(self._operations.plan_launch, request),
+            ),
+            self._planned,
+        )
+
+    def _planned(self, is_started: bool | None) -> None:
+        if is_started:
+            self.dismiss(None)

@@ -1,0 +1,117 @@
+"""What opens over the main screen: a base that is told of changes, and paragraphs to fill it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.text import Text
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen, ScreenResultType
+from textual.widgets import Static
+
+from tpudash.tui.text import safe_lines, safe_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rich.style import Style
+    from textual.binding import BindingType
+
+    from tpudash.store.changes import ChangeSet
+    from tpudash.tui.pane import HostApp
+
+
+class Overlay(ModalScreen[ScreenResultType]):
+    """A dialog or a page; escape closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", show=False),
+        Binding("ctrl+q", "app.press('ctrl+q')", show=False),
+        Binding("ctrl+c", "app.press('ctrl+q')", show=False),
+    ]
+    AUTO_FOCUS = ""
+
+    def __init__(self, host: HostApp, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.host = host
+
+    def apply(self, changes: ChangeSet) -> None:
+        """Bring the overlay up to date."""
+
+    def tick(self, now: datetime) -> None:
+        """Move ages on; called once a second."""
+
+    def action_close(self) -> None:
+        """Close without doing anything."""
+        self.dismiss(None)
+
+
+class Page(Overlay[None]):
+    """An overlay that is one scrollable text; q closes it too."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,enter", "close", show=False),
+        Binding("y", "copy", show=False),
+        Binding("down,j", "scroll(1)", show=False),
+        Binding("up,k", "scroll(-1)", show=False),
+        Binding("pagedown,space", "scroll(12)", show=False),
+        Binding("pageup,b", "scroll(-12)", show=False),
+    ]
+
+    def body(self) -> VerticalScroll:
+        """Return the widgets of the page."""
+        return VerticalScroll(Static(id="page-text", markup=False), id="page-body")
+
+    def show(self, text: Text) -> None:
+        """Show a text if it differs from the present one."""
+        static = self.query_one("#page-text", Static)
+        shown = static.content
+        if not isinstance(shown, Text) or shown.plain != text.plain:
+            static.update(text)
+
+    @property
+    def plain_text(self) -> str:
+        """What is shown, as plain text."""
+        content = self.query_one("#page-text", Static).content
+        return content.plain if isinstance(content, Text) else ""
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll by so many rows."""
+        self.query_one("#page-body").scroll_relative(y=rows, animate=False)
+
+    async def action_copy(self) -> None:
+        """Copy the whole page."""
+        await self.host.run_action(f"app.copy_text({self.plain_text!r}, 'this page')")
+
+
+class Paragraphs:
+    """Builds a text of headings, sentences and fields from harmless pieces."""
+
+    def __init__(self, host: HostApp) -> None:
+        self._host = host
+        self.text = Text()
+
+    def heading(self, words: str) -> None:
+        """Begin a section."""
+        if self.text.plain:
+            self.text.append("\n")
+        self.text.append(f"{safe_text(words, 200)}\n", self._host.style_of("primary", bold=True))
+
+    def line(self, words: str, style: Style | str = "", *, indent: int = 2) -> None:
+        """Add one line."""
+        self.text.append(" " * indent + safe_text(words, 2_000) + "\n", style)
+
+    def lines(self, words: str, style: Style | str = "", *, indent: int = 2) -> None:
+        """Add a text of several lines."""
+        for one in safe_lines(words, 2_000, 400):
+            self.text.append(" " * indent + one + "\n", style)
+
+    def field(self, name: str, value: object, style: Style | str = "", *, width: int = 18) -> None:
+        """Add a name and its value."""
+        self.text.append(f"  {safe_text(name, 60):<{width}} ", self._host.style_of("muted"))
+        self.text.append(f"{safe_text(value, 1_000)}\n", style)
+
+    def styled(self, words: str, variable: str, *, bold: bool = False, indent: int = 2) -> None:
+        """Add one line in a colour of the theme."""
+        self.line(words, self._host.style_of(variable, bold=bold), indent=indent)

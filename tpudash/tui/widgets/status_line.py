@@ -1,0 +1,174 @@
+"""The status line: project, zones, account, mode, age of the data and dollars an hour, always."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+from rich.style import Style
+from rich.text import Text
+
+from tpudash.store.snapshot import NODES, SourceState
+from tpudash.tui import format as fmt
+from tpudash.tui.spending import Spending, spending
+from tpudash.tui.text import safe_text
+from tpudash.tui.widgets.line import Line
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from textual import events
+
+    from tpudash.store.changes import ChangeSet
+    from tpudash.store.snapshot import Snapshot
+    from tpudash.tui.pane import HostApp, ViewContext
+
+OLD_AFTER_INTERVALS: Final = 3
+OLD_AFTER_LEAST_S: Final = 30
+MOST_ZONES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of the line; the higher the rank, the sooner it is left out."""
+
+    text: str
+    style: Style
+    rank: int = 0
+
+
+class StatusLine(Line):
+    """One line at the top that never scrolls away.
+
+    Args:
+        project: Shown until the connection says what it is.
+    """
+
+    DEFAULT_CSS = """
+    StatusLine { background: $panel; }
+    """
+
+    def __init__(self, host: HostApp, *, project: str = "") -> None:
+        super().__init__(id="status")
+        self._host = host
+        self._project = project
+        self._spending = Spending(0.0, 0, 0)
+        self._held = 0
+        self._trouble = ""
+
+    @property
+    def context(self) -> ViewContext:
+        """What may be read."""
+        return self._host.context
+
+    def on_mount(self) -> None:
+        """Draw what is known already."""
+        self._spending = spending(self.context.snapshot, self.context.prices)
+        self.tick(self.context.now())
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Fit the line into the new width."""
+        self.tick(self.context.now())
+
+    def apply(self, changes: ChangeSet) -> None:
+        """Bring the line up to date."""
+        if changes.nodes or changes.sources or changes.connection:
+            self._spending = spending(self.context.snapshot, self.context.prices)
+        self.tick(self.context.now())
+
+    def hold(self, updates: int) -> None:
+        """Show how many updates a paused display holds back."""
+        self._held = updates
+        self.tick(self.context.now())
+
+    def complain(self, text: str) -> None:
+        """Show that the background ended and no data will come any more."""
+        self._trouble = text
+        self.tick(self.context.now())
+
+    def tick(self, now: datetime) -> None:
+        """Move the age of the data on."""
+        right = [self._age(now), self._rate()]
+        left = [*self._badges(), *self._places()]
+        width = self.size.width
+        while left and _length(left) + _length(right) > width and any(p.rank for p in left):
+            left.remove(max(left, key=lambda part: part.rank))
+        text = Text()
+        for part in left:
+            text.append(part.text, part.style)
+        filling = width - _length(left) - _length(right)
+        text.append(" " * max(1, filling))
+        for part in right:
+            text.append(part.text, part.style)
+        self.show(text)
+
+    def _badges(self) -> list[_Part]:
+        connection = self.context.snapshot.connection
+        is_emulator = connection is not None and connection.is_emulator
+        parts = []
+        if self.context.options.is_watch:
+            parts.append(self._badge("WATCH", "mode-watch"))
+        elif not is_emulator:
+            parts.append(self._badge("OPERATOR", "mode-operator"))
+        if is_emulator:
+            parts.append(self._badge("EMULATOR", "mode-emulator"))
+        if self.context.is_paused:
+            held = f" +{self._held}" if self._held else ""
+            parts.append(self._badge(f"PAUSED{held}", "chart-warn"))
+        if self._trouble:
+            parts.append(_Part(f" {self._trouble} ", self._style("chart-bad", bold=True)))
+        return parts
+
+    def _badge(self, word: str, variable: str) -> _Part:
+        return _Part(f" {word} ", self._style(variable, bold=True) + Style(reverse=True))
+
+    def _places(self) -> list[_Part]:
+        snapshot = self.context.snapshot
+        connection = snapshot.connection
+        project = connection.project if connection else self._project
+        parts = [_Part(f" {safe_text(project, 40) or 'no project'}", Style(bold=True))]
+        zones, has_silent = _zones(snapshot)
+        if zones:
+            style = self._style("chart-warn") if has_silent else self._style("muted")
+            parts.append(_Part(f"  {zones}", style, 2))
+        if connection is not None and connection.account:
+            account = "***" if self.context.options.is_watch else connection.account
+            parts.append(_Part(f"  {safe_text(account, 40)}", self._style("muted"), 3))
+        return parts
+
+    def _age(self, now: datetime) -> _Part:
+        status = self.context.snapshot.sources[NODES]
+        age = status.age(now)
+        if age is None:
+            is_failing = status.state is SourceState.FAILING
+            word = "no data" if is_failing else "no data yet"
+            return _Part(f" {word} ", self._style("chart-bad" if is_failing else "muted"))
+        limit = max(OLD_AFTER_LEAST_S, OLD_AFTER_INTERVALS * status.interval_s)
+        is_old = age.total_seconds() > limit
+        word = "OLD DATA" if is_old else "data"
+        style = self._style("chart-bad", bold=True) if is_old else self._style("muted")
+        return _Part(f" {word} {fmt.duration(age)} ", style)
+
+    def _rate(self) -> _Part:
+        text = self._spending.text(plain=self.context.options.ascii)
+        return _Part(f" {text} ", Style(bold=True))
+
+    def _style(self, variable: str, *, bold: bool = False) -> Style:
+        return self._host.style_of(variable, bold=bold)
+
+
+def _length(parts: list[_Part]) -> int:
+    return sum(cell_len(part.text) for part in parts)
+
+
+def _zones(snapshot: Snapshot) -> tuple[str, bool]:
+    """Return the zones in words, and whether one of them does not answer."""
+    zones = {node.zone for node in snapshot.nodes.values()}
+    zones |= {request.zone for request in snapshot.requests.values()} | set(snapshot.unreachable)
+    silent = len(snapshot.unreachable)
+    if len(zones) > MOST_ZONES:
+        words = f"{len(zones)} zones"
+    else:
+        words = ", ".join(safe_text(zone, 30) for zone in sorted(zones))
+    return (f"{words} ({silent} silent)" if silent else words), bool(silent)
