@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import signal
-import sys
 import threading
 import time
 import uuid
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from trainer.agent import host, own_node
 from trainer.agent.cloud_logging import CloudLoggingSender
+from trainer.agent.console import console
 from trainer.agent.folders import FolderError, open_folder
 from trainer.agent.metadata import MetadataClient, MetadataError, Watch, read_identity
 from trainer.agent.progress import RESULT_FILE
@@ -43,12 +43,6 @@ if TYPE_CHECKING:
 _FLUSH_S = 5.0
 _HURRIED_FLUSH_S = 2.0
 _IDLE_CHECK_S = 30.0
-
-
-def console(text: str) -> None:
-    """Write a line to the node's console."""
-    sys.stderr.write(f"{timestamp()} [agent] {text}\n")
-    sys.stderr.flush()
 
 
 class Agent:

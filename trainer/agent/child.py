@@ -31,6 +31,7 @@ class Child:
         environment: its whole environment.
         on_line: called from reader threads with ("stdout" or "stderr", one line).
         on_exit: called from a thread when it ended and all output was read.
+        on_trouble: told when `on_line` failed.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class Child:
         *,
         on_line: Callable[[str, str], None],
         on_exit: Callable[[], None],
+        on_trouble: Callable[[str], None],
     ) -> None:
         self._on_line = on_line
+        self._on_trouble = on_trouble
         self.stderr_tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self.heard_at = time.monotonic()
         """When the last line came, on the monotonic clock."""
@@ -85,7 +88,10 @@ class Child:
             text = line.decode("utf-8", "replace").rstrip("\r\n")
             if name == "stderr":
                 self.stderr_tail.append(text)
-            self._on_line(name, text)
+            try:
+                self._on_line(name, text)
+            except Exception as error:  # noqa: BLE001 - a trainer must never wait for a dead reader
+                self._on_trouble(f"a line of {name} was not taken in: {error!r}")
 
     def _wait(self, on_exit: Callable[[], None]) -> None:
         self._process.wait()

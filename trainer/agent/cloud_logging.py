@@ -37,9 +37,12 @@ class CloudLoggingSender:
             raise SendError(f"google-cloud-logging is not installed: {error}") from error
         try:
             client = self._connect()
-            request = self._request(entries)
         except Exception as error:
             raise SendError(f"{type(error).__name__}: {error}") from error
+        try:
+            request = self._request(entries)
+        except Exception as error:
+            raise SendError(f"cannot be encoded: {error}", refused=True) from error
         try:
             client.write_log_entries(request=request, timeout=_TIMEOUT_S, retry=None)
         except exceptions.InvalidArgument as error:

@@ -19,7 +19,8 @@ def parse_event(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
-        event = json.loads(line)
+        # JSON has no NaN, but Python's reader takes it and Cloud Logging does not.
+        event = json.loads(line, parse_constant=lambda _: None)
     except ValueError:
         return None
     known = isinstance(event, dict) and isinstance(event.get("event"), str)

@@ -128,7 +128,12 @@ class Shipper:
                 closing = self._closing
                 taken = min(len(self._queue), _BATCH if not closing else len(self._queue))
                 batch = [self._queue.popleft() for _ in range(taken)]
-            self._ship(batch)
+            try:
+                self._ship(batch)
+            except Exception as error:  # noqa: BLE001 - this thread must live as long as the agent
+                self._tell(f"log entries were lost: {type(error).__name__}: {error}")
+                with self._condition:
+                    self._count_lost(len(batch))
             if closing:
                 return
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainer.agent import child as children
 from trainer.agent.child import Child
+from trainer.agent.console import console
 from trainer.agent.progress import Progress, parse_event, severity_of
 from trainer.agent.settings import AgentExit
 from trainer.faults import ExitCode, classify, one_line
@@ -112,6 +113,7 @@ class Supervisor:
                 self._environment(),
                 on_line=self._on_line,
                 on_exit=self._wake.set,
+                on_trouble=console,
             )
         except OSError as error:
             self.progress.error = {
@@ -179,7 +181,7 @@ class Supervisor:
         if event is None:
             self._shipper.submit(stream, text=line)
             if stream == "stderr":
-                sys.stderr.write(f"[trainer] {line}\n")
+                console(line, "trainer")
             return
         timestamp = event.get("ts")
         self._shipper.submit(

@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import grpc
 from google.cloud.logging_v2.types import WriteLogEntriesRequest, WriteLogEntriesResponse
+from google.cloud.tpu_v2.types import DeleteNodeRequest, GetNodeRequest, Node
+from google.longrunning.operations_pb2 import Operation
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -130,10 +132,12 @@ class MetadataServer:
 
 
 class LogServer:
-    """A gRPC server that keeps what is written through `WriteLogEntries`."""
+    """A gRPC server that keeps log entries, and the deletions of nodes that it is asked for."""
 
     def __init__(self, address: str = "127.0.0.1:0") -> None:
         self.requests: list[Any] = []
+        self.deleted: list[str] = []
+        self.node_labels = {"tpudash-run": "demo"}
         self._server = grpc.server(futures.ThreadPoolExecutor(2))
         handler = grpc.unary_unary_rpc_method_handler(
             self._write,
@@ -145,6 +149,7 @@ class LogServer:
                 grpc.method_handlers_generic_handler(
                     "google.logging.v2.LoggingServiceV2", {"WriteLogEntries": handler}
                 ),
+                grpc.method_handlers_generic_handler("google.cloud.tpu.v2.Tpu", self._tpu()),
             )
         )
         self.port = self._server.add_insecure_port(address)
@@ -153,6 +158,27 @@ class LogServer:
     def _write(self, request: Any, context: grpc.ServicerContext) -> Any:
         self.requests.append(request)
         return WriteLogEntriesResponse()
+
+    def _tpu(self) -> dict[str, Any]:
+        def delete(request: Any, context: grpc.ServicerContext) -> Any:
+            self.deleted.append(request.name)
+            return Operation(name="operations/1")
+
+        def get(request: Any, context: grpc.ServicerContext) -> Any:
+            return Node(name=request.name, labels=self.node_labels)
+
+        return {
+            "GetNode": grpc.unary_unary_rpc_method_handler(
+                get,
+                request_deserializer=GetNodeRequest.deserialize,
+                response_serializer=Node.serialize,
+            ),
+            "DeleteNode": grpc.unary_unary_rpc_method_handler(
+                delete,
+                request_deserializer=DeleteNodeRequest.deserialize,
+                response_serializer=Operation.SerializeToString,
+            ),
+        }
 
     @property
     def entries(self) -> list[Any]:

@@ -264,3 +264,44 @@ def test_agent_needs_no_google_package(
     assert node.start().wait(30) == 0, node.console()
     assert "google-cloud-logging is not installed" in node.console()
     assert '"finish"' in (node.dir / "log-spool.jsonl").read_text()
+
+
+def test_strange_output_harms_nothing(
+    make_node: NodeFactory, run_folder: Path, logs: LogServer
+) -> None:
+    body = (
+        r"""
+os.write(1, b'{"event": "step", "step": 1, "loss": NaN, "target_step": 10}\n')
+os.write(1, b'{"event": "step", "step": "x"}\n{"event": "restore", "quarantined": 5}\n')
+os.write(1, b'{"event": 3}\n{"event": "take"}\n{"event": "odd", "a": "\\ud800"}\n{broken\n')
+os.write(1, b'\xff\xfe bytes\n' + b'y' * 200000 + b'\n')
+"""
+        + FINISHES
+    )
+    node = make_node(spec(run_folder, fake_trainer(run_folder, body)))
+    assert node.start().wait(30) == 0, node.console()
+    assert record(run_folder)["state"] == "FINISHED"
+    assert logs.events()[-1] == "finish"
+    texts = logs.texts("stdout")
+    assert "{broken" in texts
+    assert max(len(text) for text in texts) <= 16_000
+
+
+def test_node_is_deleted_when_the_run_asks_for_it(
+    make_node: NodeFactory, run_folder: Path, logs: LogServer
+) -> None:
+    command = fake_trainer(run_folder, FINISHES)
+    node = make_node(spec(run_folder, command, delete_node_when_done=True))
+    assert node.start().wait(30) == 0, node.console()
+    assert logs.deleted == ["projects/demo-project/locations/us-central1-b/nodes/demo-1"]
+
+
+def test_node_of_another_run_is_left_alone(
+    make_node: NodeFactory, run_folder: Path, logs: LogServer
+) -> None:
+    logs.node_labels = {"tpudash-run": "other"}
+    command = fake_trainer(run_folder, FINISHES)
+    node = make_node(spec(run_folder, command, delete_node_when_done=True))
+    assert node.start().wait(30) == 0
+    assert logs.deleted == []
+    assert "not labelled with the run demo" in node.console()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,7 @@ from trainer.config import parse
 from trainer.faults import ExitCode, TrainerError
 
 if TYPE_CHECKING:
-    from itertools import chain
-from pathlib import Path
+    from pathlib import Path
 
 pytestmark = pytest.mark.trains
 
