@@ -106,7 +106,6 @@ async def test_the_metadata_server_answers_as_on_compute_engine(emulator: Cloud)
 
 async def test_guest_attributes_pass_through(emulator: Cloud) -> None:
     script = (
-        'until (exec 3<>/dev/tcp/${GCE_METADATA_HOST/:/\\/}); do :; done\n'
         "python3 - <<'PY'\n"
         "import os, urllib.request\n"
         "host = os.environ['GCE_METADATA_HOST']\n"

@@ -146,13 +146,14 @@ class Watchdog:
         """Collect dead descendants, and report the end of the script once."""
         if self._script.returncode is None and self._script.poll() is not None:
             self._say(f"exited {self._script.returncode}")
-        while LINUX and self._script.returncode is not None:
+        while LINUX:
             try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if pid == 0:
-                return
+            if ended is None or ended.si_pid == self._script.pid:
+                return  # the script's own end is collected above, at the next turn
+            os.waitpid(ended.si_pid, 0)
 
     def run(self) -> None:
         """Serve until told to stop and nothing is left."""

@@ -46,7 +46,7 @@ class BillingService:
     @staticmethod
     def _account() -> Any:
         return raw(cloud_billing.BillingAccount)(
-            name=BILLING_ACCOUNT, open=True, display_name="Emulated billing account"
+            name=BILLING_ACCOUNT, open_=True, display_name="Emulated billing account"
         )
 
     async def get_project(self, request: Any, _: Call) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from google.api import metric_pb2, monitored_resource_pb2
@@ -18,6 +19,8 @@ from tpudash.emulator.services.resources import MONITORED_RESOURCES, load_metric
 from tpudash.emulator.services.series_query import SeriesQuery, read_point
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tpudash.emulator.world.world import World
 
 _NAME = re.compile(r"projects/([^/]+)(?:/(?:metric|monitoredResource)Descriptors/(.+))?")
@@ -174,9 +177,10 @@ class MonitoringService:
             response.next_page_token = encode_token(following)
         return response
 
-    def _visible_until(self) -> float:
-        """Return the moment up to which samples can be read, in epoch seconds."""
-        return self._world.clock.now().timestamp() - self._world.settings.metrics_latency_s
+    def _visible_until(self) -> datetime:
+        """Return the moment up to which samples can be read."""
+        latency = timedelta(seconds=self._world.settings.metrics_latency_s)
+        return self._world.clock.now() - latency
 
     async def create_series(self, request: Any, _: Call) -> Any:
         """Write one point to each of up to 200 series of custom metrics."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.api import metric_pb2
@@ -25,7 +25,8 @@ Kind = metric_pb2.MetricDescriptor.MetricKind
 ValueType = metric_pb2.MetricDescriptor.ValueType
 Found: TypeAlias = "list[tuple[SeriesKey, list[Point]]]"
 
-_MIN_ALIGNMENT_S = 60.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MIN_ALIGNMENT_NS = 60_000_000_000
 _COUNT_ALIGNERS = {Aligner.ALIGN_COUNT}
 _DELTA_ALIGNERS = {Aligner.ALIGN_DELTA}
 _DOUBLE_ALIGNERS = {
@@ -82,28 +83,28 @@ class SeriesQuery:
     Args:
         request: A ListTimeSeriesRequest.
         descriptor: The descriptor of its metric.
-        visible_until: Epoch seconds up to which samples can be read yet.
+        visible_until: The moment up to which samples can be read yet.
 
     Raises:
         ApiError: INVALID_ARGUMENT for an interval or aggregation that makes no sense.
     """
 
-    def __init__(self, request: Any, descriptor: Any, visible_until: float) -> None:
+    def __init__(self, request: Any, descriptor: Any, visible_until: datetime) -> None:
         if not request.interval.HasField("end_time"):
             raise invalid_field("interval.end_time", "required")
-        self._end = _seconds(request.interval.end_time)
+        self._end = request.interval.end_time.ToNanoseconds()
         self._start = self._end
         if request.interval.HasField("start_time"):
-            self._start = _seconds(request.interval.start_time)
+            self._start = request.interval.start_time.ToNanoseconds()
         if self._start > self._end:
             raise invalid_field("interval.start_time", "must not be later than end_time")
-        self._visible_until = visible_until
+        self._visible_until = _ns(visible_until)
         self._headers = request.view == service_types.ListTimeSeriesRequest.TimeSeriesView.HEADERS
         aggregation = request.aggregation
         self._aligner = aggregation.per_series_aligner
         self._reducer = aggregation.cross_series_reducer
         self._group_by = tuple(aggregation.group_by_fields)
-        self._period = aggregation.alignment_period.ToTimedelta().total_seconds()
+        self._period = aggregation.alignment_period.ToNanoseconds()
         self._kind = descriptor.metric_kind
         self._value_type = descriptor.value_type
         self._check(descriptor)
@@ -116,7 +117,7 @@ class SeriesQuery:
         known = self._aligner in _ALIGN or self._aligner == Aligner.ALIGN_RATE
         if not known or (self._reducer and self._reducer not in _REDUCE):
             raise invalid_argument("The aligner or reducer is not supported by the emulator.")
-        if self._period < _MIN_ALIGNMENT_S:
+        if self._period < _MIN_ALIGNMENT_NS:
             raise invalid_field("aggregation.alignment_period", "must be at least 60 s")
         if self._kind == Kind.GAUGE and self._aligner in {Aligner.ALIGN_RATE, Aligner.ALIGN_DELTA}:
             raise invalid_argument(
@@ -138,7 +139,7 @@ class SeriesQuery:
 
     def _inside(self, point: Point) -> bool:
         """The interval is open at its start and closed at its end, except where both agree."""
-        end = point.end.timestamp()
+        end = _ns(point.end)
         if end > self._visible_until:
             return False
         return end == self._end if self._start == self._end else self._start < end <= self._end
@@ -147,17 +148,17 @@ class SeriesQuery:
         """Return one point per period, counted back from the end of the interval."""
         buckets: dict[int, list[Point]] = {}
         for point in points:
-            index = int((self._end - point.end.timestamp()) // self._period)
+            index = (self._end - _ns(point.end)) // self._period
             buckets.setdefault(index, []).append(point)
         aligned = []
         for index in sorted(buckets, reverse=True):
             values = [_as_number(point.value) for point in buckets[index]]
             if self._aligner == Aligner.ALIGN_RATE:
-                value = sum(values) / self._period
+                value = sum(values) / (self._period / 1e9)
             else:
                 value = _ALIGN[self._aligner](values)
-            end = datetime.fromtimestamp(self._end - index * self._period, UTC)
-            start = datetime.fromtimestamp(self._end - (index + 1) * self._period, UTC)
+            end = _moment(self._end - index * self._period)
+            start = _moment(self._end - (index + 1) * self._period)
             is_delta = self._result_kind() == Kind.DELTA
             aligned.append(Point(start if is_delta else end, end, self._typed(value)))
         return aligned
@@ -283,8 +284,13 @@ def read_point(project: str, series: Any) -> tuple[SeriesKey, Point]:
     return key, Point(start, end, getattr(message.value, kind))
 
 
-def _seconds(stamp: Any) -> float:
-    return float(stamp.ToNanoseconds()) / 1e9
+def _ns(moment: datetime) -> int:
+    """Return whole nanoseconds since the epoch: floats would blur the interval's ends."""
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1_000
+
+
+def _moment(nanoseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=nanoseconds // 1_000)
 
 
 def _as_number(value: float | bool | str) -> float:
