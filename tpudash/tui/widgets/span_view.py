@@ -45,6 +45,21 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return blanks + text if right else text + blanks
 
 
+def cut_spans(spans: Spans, width: int) -> Spans:
+    """Return a row in exactly so many cells."""
+    cut = []
+    room = width
+    for span in spans:
+        length = cell_len(span.text)
+        if length > room:
+            span = span._replace(text=fit(span.text, room))  # noqa: PLW2901
+            length = room
+        room -= length
+        if length:
+            cut.append(span)
+    return (*cut, Span(" " * room)) if room > 0 else tuple(cut)
+
+
 def wrap_words(text: str, width: int) -> list[str]:
     """Return a text as lines of at most so many cells, broken at blanks where that is possible."""
     lines: list[str] = []
@@ -114,6 +129,18 @@ class SpanView(Widget):
     def style_at(self, y: int, variable: str, *, bold: bool) -> Style:  # noqa: ARG002
         """Return the style of a span in row `y` of the screen."""
         return self.style_of(variable, bold=bold)
+
+    def cursor_style(self) -> Style:
+        """Return the style of the row under the cursor, whatever its own colours are."""
+        host = cast("HostApp", self.app)
+        ground = host.style_of("block-cursor-background").color
+        ink = host.style_of("block-cursor-foreground").color
+        return Style(color=ink, bgcolor=ground, bold=True)
+
+    def refresh_row(self, y: int) -> None:
+        """Repaint one row of the screen."""
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
 
     def style_of(self, variable: str, *, bold: bool = False) -> Style:
         """Return the widget's own style with the colour of a theme variable."""
