@@ -108,6 +108,7 @@ GLOBAL_ACTIONS: Final = (
     ),
     Action(
         id="operations",
+        in_footer=True,
         keys=("o",),
         label="operations",
         help="Show all operations, with their steps and why they failed",
@@ -119,15 +120,23 @@ GLOBAL_ACTIONS: Final = (
         help="Show only what matches: words, !word to leave out, state:READY for one column",
         in_footer=True,
     ),
-    Action(id="sort", keys=("s",), label="sort", help="Sort the nodes by the next column"),
+    Action(
+        id="sort",
+        keys=("s",),
+        label="sort",
+        help="Sort the nodes by the next column",
+        in_footer=True,
+    ),
     Action(
         id="pause",
+        in_footer=True,
         keys=("p",),
         label="pause",
         help="Hold the display still while data keeps coming, or let it go on",
     ),
     Action(
         id="copy",
+        in_footer=True,
         keys=("y",),
         label="copy",
         help="Copy the selected row or the visible text, and save it to a file",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.command import CommandPalette
+from textual.keys import _character_to_key
 
 from tpudash.config.keymap import canonical_key, resolve_keymap
 from tpudash.store.changes import NOTHING, ChangeSet
@@ -125,7 +126,7 @@ class TpudashApp(HostApp):
     def _bind_keys(self) -> None:
         keys = {key for keys in self.keymap.values() for key in keys}
         for key in sorted(keys):
-            name = "comma" if key == "," else key
+            name = _character_to_key(key) if len(key) == 1 else key
             self.bind(name, f"press({key!r})", show=False)
 
     def _register_themes(self) -> None:
@@ -353,7 +354,7 @@ class TpudashApp(HostApp):
         rate = billed.text(plain=self.settings.ascii)
         lines = (
             f"{nodes} running and billed at {rate} (estimate).",
-            "Leaving stops nothing: runs go on, and tpudash takes them up again.",
+            self.settings.leave_note,
         )
         dialog = ConfirmDialog(self, "Leave tpudash?", lines, yes="Leave", no="Stay", yes_key="q")
         self.push_screen(dialog, self._answered_quit)

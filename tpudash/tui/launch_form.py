@@ -86,8 +86,9 @@ def summary_of(values: FormValues, book: PriceBook) -> str:
     if rate is None or price is None:
         lines.append("The price is not known here.")
         return "\n".join(lines)
-    example = ", an example: spot prices move" if price.is_example else ""
-    lines.append(f"{fmt.dollars(rate)} an hour ({price.source}, {price.as_of}{example})")
+    kind_of_price = "an example of a spot price" if price.is_example else "a list price"
+    dated = f" of {price.as_of}" if price.as_of else ""
+    lines.append(f"{fmt.dollars(rate)} an hour, by {kind_of_price}{dated}")
     if values.max_cost.strip() and not _money_problem(values.max_cost) and rate > 0:
         hours = float(values.max_cost) / rate
         lines.append(f"The budget lasts for {hours:.1f} hours.")

@@ -42,6 +42,7 @@ class ConsoleSettings:
         copy_file: File that receives what `y` copies, or None to save nothing.
         launch: What the launch form offers first.
         no_color: Use no colours at all.
+        leave_note: Said when the user leaves while nodes are billed.
         notices: Messages to show once after the start, such as a theme that could not be read.
     """
 
@@ -56,3 +57,4 @@ class ConsoleSettings:
     launch: LaunchDefaults = field(default_factory=LaunchDefaults)
     no_color: bool = False
     notices: tuple[str, ...] = ()
+    leave_note: str = "Leaving stops nothing: runs go on, and tpudash takes them up again."

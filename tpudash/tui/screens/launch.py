@@ -27,6 +27,7 @@ from tpudash.tui.widgets.line import Line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.widget import Widget
@@ -49,6 +50,8 @@ _LABELS: Final = {
     "seed": "seed",
     "max_cost": "budget cap in $",
 }
+FRAME_ROWS: Final = 12
+"""Border, title, summary, problems and buttons."""
 _CHOICES: Final = ("zone", "accelerator_type", "runtime_version", "scheduling")
 
 
@@ -114,6 +117,11 @@ class LaunchScreen(Overlay[None]):
         self._select("scheduling").value = Scheduling.SPOT.value
         self.query_one("#launch-run", Input).focus()
         self._review()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Leave room for summary and buttons on a low screen."""
+        most = max(3, event.size.height - FRAME_ROWS)
+        self.query_one("#launch-fields").styles.max_height = most
 
     @property
     def _muted(self) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import textwrap
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import Binding
 from textual.containers import VerticalScroll
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
     from tpudash.store.changes import ChangeSet
     from tpudash.tui.pane import HostApp
+
+
+PAGE_SHARE: Final = 0.94
+PAGE_MOST: Final = 130
+PAGE_FRAME: Final = 6
+"""Width of a page in shares of the screen and in cells, as the style sheet has it."""
 
 
 class Overlay(ModalScreen[ScreenResultType]):
@@ -90,6 +98,7 @@ class Paragraphs:
 
     def __init__(self, host: HostApp) -> None:
         self._host = host
+        self._width = int(min(host.size.width * PAGE_SHARE, PAGE_MOST)) - PAGE_FRAME
         self.text = Text()
 
     def heading(self, words: str) -> None:
@@ -107,10 +116,15 @@ class Paragraphs:
         for one in safe_lines(words, 2_000, 400):
             self.text.append(" " * indent + one + "\n", style)
 
-    def field(self, name: str, value: object, style: Style | str = "", *, width: int = 18) -> None:
-        """Add a name and its value."""
+    def field(self, name: str, value: object, style: Style | str = "", *, width: int = 20) -> None:
+        """Add a name and its value, which goes on below itself where it is long."""
+        room = max(20, self._width - width - 3)
+        words = safe_text(value, 1_000)
+        pieces = textwrap.wrap(words, room) if cell_len(words) > room else [words]
         self.text.append(f"  {safe_text(name, 60):<{width}} ", self._host.style_of("muted"))
-        self.text.append(f"{safe_text(value, 1_000)}\n", style)
+        self.text.append(f"{pieces[0] if pieces else ''}\n", style)
+        for piece in pieces[1:]:
+            self.text.append(f"{' ' * (width + 3)}{piece}\n", style)
 
     def styled(self, words: str, variable: str, *, bold: bool = False, indent: int = 2) -> None:
         """Add one line in a colour of the theme."""

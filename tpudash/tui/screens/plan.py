@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.text import Text
 from textual import on
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from tpudash.tui.pane import HostApp
 
 logger = logging.getLogger(__name__)
+
+FRAME_ROWS: Final = 9
+"""Border, title, the line for the name, the buttons, and the gaps between them."""
 
 
 class PlanDialog(Overlay[bool]):
@@ -71,7 +74,7 @@ class PlanDialog(Overlay[bool]):
                 yield Static(id="plan-text", markup=False)
             with Horizontal(id="plan-word"):
                 yield Line(id="plan-word-label")
-                yield Input(id="plan-word-input", compact=True)
+                yield Input(id="plan-word-input", compact=True, select_on_focus=False)
             with Horizontal(id="plan-buttons", classes="dialog-buttons"):
                 yield Button("Cancel", id="plan-cancel", compact=True)
                 yield Button("Confirm", id="plan-confirm", compact=True, variant="warning")
@@ -136,6 +139,10 @@ class PlanDialog(Overlay[bool]):
         self.query_one("#plan-title", Line).show(Text(f" {safe_text(title, 200)}", "bold"))
         self.query_one("#plan-text", Static).update(text)
         self.query_one("#plan-keys", Line).show(Text(keys, self.host.style_of("muted")))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Leave room for the buttons, however long the plan is."""
+        self.query_one("#plan-body").styles.max_height = max(3, event.size.height - FRAME_ROWS)
 
     def on_key(self, event: events.Key) -> None:
         """Let the name be typed at once, wherever the focus is."""

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from tpudash.tui.pane import HostApp
 
 # What a newcomer looks for stays longest when the line is short.
-_FIRST: Final = ("help", "quit", "launch", "resume", "delete", "filter", "details", "zoom")
+_FIRST: Final = (
+    *("help", "quit", "launch", "resume", "delete", "palette", "filter", "zoom", "details"),
+    *("sort", "pause", "operations", "copy"),
+)
 
 
 class KeyFooter(Line):
