@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -13,12 +12,11 @@ from textual.command import CommandPalette
 from textual.keys import _character_to_key
 
 from tpudash.config.keymap import canonical_key, resolve_keymap
-from tpudash.store.changes import NOTHING, ChangeSet
 from tpudash.tui.action import Action, Situation
 from tpudash.tui.actions import ACTIONS, available, find_action
 from tpudash.tui.acts import Acts
+from tpudash.tui.background import Background
 from tpudash.tui.copying import fits_clipboard, report, save_copy
-from tpudash.tui.feed import ChangeFeed
 from tpudash.tui.palette import ActionProvider
 from tpudash.tui.pane import HostApp, PaneId, ViewContext, ViewOptions
 from tpudash.tui.panes import create_panes
@@ -27,9 +25,9 @@ from tpudash.tui.screens.details import DetailsScreen
 from tpudash.tui.screens.help import HelpScreen
 from tpudash.tui.screens.main import MainScreen
 from tpudash.tui.screens.operations import OperationsScreen
-from tpudash.tui.screens.overlay import Overlay
 from tpudash.tui.settings import ConsoleSettings
 from tpudash.tui.spending import spending
+from tpudash.tui.stage import Stage
 from tpudash.tui.terminal import find_traits
 from tpudash.tui.text import safe_text
 from tpudash.tui.theming import textual_theme
@@ -46,12 +44,8 @@ if TYPE_CHECKING:
     from tpudash.domain.operation import EmulatorPort, OperationsPort
     from tpudash.store.store import Store
 
-logger = logging.getLogger(__name__)
-
 SELECTION_SETTLES_S: Final = 0.08
 MOST_RECENT: Final = 5
-STOP_SECONDS: Final = 0.1
-"""How long leaving waits for the background; what takes longer is left behind."""
 
 
 class TpudashApp(HostApp):
@@ -93,16 +87,13 @@ class TpudashApp(HostApp):
         if operations is not None:
             self._acts = Acts(self, operations, emulator, self.settings.launch)
         self._has_emulator = emulator is not None
-        self._background = background
-        self._background_task: asyncio.Task[None] | None = None
-        self._feed: ChangeFeed | None = None
-        self._held = NOTHING
-        self._held_count = 0
+        self._background = Background(background, self._background_failed)
         self._selection_timer: Timer | None = None
         self.recent: tuple[str, ...] = ()
         self.main = MainScreen(
             self, create_panes(self.settings.panes), self.keymap, project=self.settings.project
         )
+        self._stage = Stage(self, self.main, self._update_footer)
         self._handlers: dict[str, Callable[[], None]] = {
             **{f"pane-{pane}": self._focus_action(pane) for pane in PaneId},
             "zoom": self.main.toggle_zoom,
@@ -113,7 +104,7 @@ class TpudashApp(HostApp):
             "operations": self._show_operations,
             "filter": self.main.begin_filter,
             "sort": self._sort,
-            "pause": self._toggle_pause,
+            "pause": self._stage.toggle_pause,
             "copy": self._copy,
             "palette": lambda: self._open(CommandPalette()),
             "help": self._show_help,
@@ -149,70 +140,32 @@ class TpudashApp(HostApp):
     def on_mount(self) -> None:
         """Listen to the store; the background begins only when the first frame is out."""
         self.set_class(self.settings.ascii, "-ascii")
-        self._feed = ChangeFeed(
-            self.context.store, self.context.clock, self._take_changes, self.set_timer
-        )
-        self.set_interval(1.0, self._tick)
+        self._stage.open()
+        self.set_interval(1.0, self._stage.tick)
         self.call_after_refresh(self._start_background)
 
     def _start_background(self) -> None:
-        self._background_task = asyncio.create_task(self._run_background(), name="background")
+        self._background.start()
         for notice in self.settings.notices:
             self.notify(safe_text(notice, 400), severity="warning", markup=False, timeout=10)
 
-    async def _run_background(self) -> None:
-        try:
-            await self._background()
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            logger.exception("the background ended")
-            self.main.status.complain("NO MORE DATA")
-            words = safe_text(f"{type(error).__name__}: {error}", 300)
-            self.notify(
-                f"What feeds this screen has ended: {words}. Start tpudash again.",
-                severity="error",
-                markup=False,
-                timeout=60,
-            )
+    def _background_failed(self, error: Exception) -> None:
+        self.main.status.complain("NO MORE DATA")
+        words = safe_text(f"{type(error).__name__}: {error}", 300)
+        self.notify(
+            f"What feeds this screen has ended: {words}. Start tpudash again.",
+            severity="error",
+            markup=False,
+            timeout=60,
+        )
 
     async def on_unmount(self) -> None:
         """Stop listening and stop the background, but wait for it only for a moment."""
-        if self._feed is not None:
-            self._feed.close()
-        task = self._background_task
-        if task is not None and not task.done():
-            task.cancel()
-            await asyncio.wait([task], timeout=STOP_SECONDS)
+        self._stage.close()
+        await self._background.stop()
 
-    def _take_changes(self, changes: ChangeSet) -> None:
-        if self.context.is_paused:
-            self._held = self._held.merge(changes)
-            self._held_count += 1
-            self.main.status.hold(self._held_count)
-        else:
-            self.main.apply(changes)
-        for overlay in self._overlays():
-            overlay.apply(changes)
-        if changes.connection:
-            self.main.footer.update(self.situation)
-
-    def _tick(self) -> None:
-        now = self.context.now()
-        if self.context.is_paused:
-            self.main.status.tick(now)
-            self.main.strip.tick(now)
-        else:
-            self.main.tick(now)
-        for overlay in self._overlays():
-            overlay.tick(now)
-
-    def _overlays(self) -> list[Overlay[Any]]:
-        return [
-            screen
-            for screen in self.screen_stack
-            if isinstance(screen, Overlay) and screen.is_mounted
-        ]
+    def _update_footer(self) -> None:
+        self.main.footer.update(self.situation)
 
     @property
     def situation(self) -> Situation:
@@ -229,7 +182,7 @@ class TpudashApp(HostApp):
         """Bring the footer up to date with the focus and the selection."""
         super().refresh_bindings()
         if self.main.is_mounted:
-            self.main.footer.update(self.situation)
+            self._update_footer()
 
     def action_press(self, key: str) -> None:
         """Find the action that a key means here: the focused pane's own before the others."""
@@ -303,17 +256,6 @@ class TpudashApp(HostApp):
         if isinstance(nodes, NodesPane):
             nodes.sort_by()
             self.main.draw_titles()
-
-    def _toggle_pause(self) -> None:
-        if self.context.is_paused:
-            self.context.held = None
-            changes, self._held, self._held_count = self._held, NOTHING, 0
-            self.main.status.hold(0)
-            if changes:
-                self.main.apply(changes)
-        else:
-            self.context.held = self.context.store.snapshot
-            self.main.status.hold(0)
 
     def _next_theme(self) -> None:
         names = [spec.name for spec in self.settings.themes] or sorted(self.available_themes)
