@@ -1,0 +1,25 @@
+"""`tpudash` and `tpudash console`: the operator's screen."""
+
+from __future__ import annotations
+
+import click
+
+from tpudash.commands.state import CliState, connection_options, pass_state, screen_options
+
+
+@click.command()
+@connection_options
+@screen_options
+@pass_state
+def console(state: CliState) -> int:
+    """Open the operator console.
+
+    Capital letters change the cloud, and always ask. `?` shows every key; `q` leaves, and nodes
+    keep running.
+    """
+    from tpudash.commands.operating import operations_for_screen
+    from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
+
+    begin_screen(state)
+    parts = ScreenParts(state)
+    return run_screen(parts, operations=operations_for_screen(parts))

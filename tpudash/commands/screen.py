@@ -1,0 +1,214 @@
+"""What the console, the watch mode and the demo share: a store, its pollers, and the app on them.
+
+Nothing here imports operations, because watch mode is this without them. Google's clients are
+imported only when the pollers connect, after the first frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tpudash.clock import SystemClock
+from tpudash.commands.session import prepare
+from tpudash.cost.prices import PriceBook
+from tpudash.pollers.link import Link
+from tpudash.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tpudash.commands.state import CliState
+    from tpudash.config.settings import Settings
+    from tpudash.domain.operation import EmulatorPort, OperationsPort
+    from tpudash.gateways.protocols import Cloud
+    from tpudash.pollers.poller_set import PollerSet
+    from tpudash.tui.settings import ConsoleSettings
+
+
+class LazyEmulator:
+    """Control of the emulator at an endpoint; nothing is imported or opened until it is used."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+
+    async def preempt(self, node: str, notice_s: float) -> None:
+        """Take a node away as Google would, with that many seconds of notice."""
+        from tpudash.gateways.emulator_control import EmulatorControl
+
+        async with EmulatorControl(self._endpoint) as control:
+            await control.preempt(node, notice_s, wait=False)
+
+
+class LazyConnector:
+    """A connector whose clients are imported off the event loop, when they are first needed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connection: Any = None
+
+    async def cloud(self) -> Cloud:
+        """Connect and return all gateways."""
+        from tpudash.commands.session import make_connection
+
+        self._connection = await asyncio.to_thread(make_connection, self._settings)
+        cloud: Cloud = await self._connection.cloud()
+        return cloud
+
+    async def close(self) -> None:
+        """Close every channel."""
+        if self._connection is not None:
+            await self._connection.close()
+
+
+@dataclass
+class ScreenParts:
+    """Everything behind one screen.
+
+    Attributes:
+        also: Runs beside the pollers, such as the demo's first launch.
+    """
+
+    state: CliState
+    store: Store = field(default_factory=Store)
+    clock: SystemClock = field(default_factory=SystemClock)
+    prices: PriceBook = field(default_factory=PriceBook.bundled)
+    also: Callable[[], Awaitable[None]] | None = None
+
+    @cached_property
+    def link(self) -> Link:
+        """The connection that everything on this screen shares."""
+        settings = self.state.settings
+        return Link(self.store, lambda: LazyConnector(settings), settings.endpoint, self.clock)
+
+    async def feed(self) -> None:
+        """Keep the store up to date until cancelled; the app's background."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.pollers().run(), name="pollers")
+            if self.also is not None:
+                tasks.create_task(_run(self.also), name="beside the pollers")
+
+    def pollers(self) -> PollerSet:
+        """Return the pollers of every source."""
+        from tpudash.commands.sources import make_pollers
+
+        return make_pollers(self)
+
+    def take_prices(self, book: PriceBook) -> None:
+        """Use newer prices from now on."""
+        self.prices = book
+
+
+async def _run(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
+
+
+def run_screen(
+    parts: ScreenParts,
+    *,
+    operations: OperationsPort | None = None,
+    is_watch: bool = False,
+    notices: tuple[str, ...] = (),
+) -> int:
+    """Show the screen until the user leaves, and return the exit code."""
+    from tpudash.tui.terminal import find_traits, prepare_environment, run_console
+
+    prepare_environment()
+    from tpudash.tui.app import TpudashApp
+
+    settings = parts.state.settings
+    traits = find_traits()
+    console = console_settings(parts.state, is_watch=is_watch, notices=notices)
+    emulator: EmulatorPort | None = None
+    if settings.endpoint and operations is not None:
+        emulator = LazyEmulator(settings.endpoint)
+    app = TpudashApp(
+        parts.store,
+        clock=parts.clock,
+        prices=lambda: parts.prices,
+        background=parts.feed,
+        operations=operations,
+        emulator=emulator,
+        settings=console,
+    )
+    mouse = traits.mouse if settings.mouse is None else settings.mouse
+    return run_console(app, mouse=mouse and not is_watch)
+
+
+def console_settings(
+    state: CliState, *, is_watch: bool, notices: tuple[str, ...] = ()
+) -> ConsoleSettings:
+    """Return what the app is told: settings, with the terminal's traits where none are set."""
+    from tpudash.config.themes import find_theme, list_themes, theme_or_default
+    from tpudash.tui.pane import PaneId
+    from tpudash.tui.settings import ConsoleSettings, LaunchDefaults
+    from tpudash.tui.terminal import find_traits
+
+    settings = state.settings
+    traits = find_traits()
+    folder = state.paths.themes_dir
+    theme, problem = theme_or_default(settings.theme, folder)
+    usable = [info.name for info in list_themes(folder) if not info.problem]
+    return ConsoleSettings(
+        theme=theme.name,
+        themes=tuple(find_theme(name, folder) for name in usable),
+        ascii=traits.ascii if settings.ascii is None else settings.ascii,
+        mouse=traits.mouse if settings.mouse is None else settings.mouse,
+        panes=panes_of(settings.panes) or tuple(PaneId),
+        keymap=dict(settings.keys),
+        project=settings.project or "",
+        copy_file=None if is_watch else state.paths.state_dir / "copied.txt",
+        launch=LaunchDefaults(
+            bucket=settings.bucket or "",
+            zones=settings.zones,
+            accelerator_type=settings.accelerator_type or "",
+        ),
+        no_color=traits.no_color,
+        notices=(*notices, *((problem,) if problem else ())),
+    )
+
+
+def panes_of(names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return panes by name.
+
+    Raises:
+        ConfigurationError: There is no such pane.
+    """
+    import difflib
+
+    from tpudash.errors import ConfigurationError
+    from tpudash.tui.pane import PaneId
+
+    known = [str(pane) for pane in PaneId]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            raise ConfigurationError(
+                f"there is no pane {name!r}",
+                hint=f"the panes are {', '.join(known)}; did you mean {near[0]!r}?",
+            )
+    return tuple(PaneId(name) for name in dict.fromkeys(names))
+
+
+def begin_screen(state: CliState) -> None:
+    """Check what a screen needs before it takes the terminal.
+
+    Raises:
+        ConfigurationError: Settings are wrong, the state folder can't be written to, or there is
+            no terminal.
+    """
+    import sys
+
+    from tpudash.config.paths import ensure_writable
+    from tpudash.errors import ConfigurationError
+
+    ensure_writable(state.paths.state_dir, "state directory")
+    prepare(state)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigurationError(
+            "the screen needs a terminal",
+            hint="without one, see: tpudash nodes, runs, cost, logs; each has --json",
+        )

@@ -1,0 +1,31 @@
+"""`tpudash watch`: the screen without operations. Nothing here can change the cloud."""
+
+from __future__ import annotations
+
+import click
+
+from tpudash.commands.state import CliState, connection_options, pass_state, screen_options
+
+
+@click.command()
+@click.option(
+    "--panes",
+    metavar="PANE,...",
+    help="Panes to show: nodes, utilization, logs, cost, checklist.",
+)
+@connection_options
+@screen_options
+@pass_state
+def watch(state: CliState, panes: str | None) -> int:
+    """Open the read-only screen, for a shared display.
+
+    It is built without operations: there is no key, palette entry or command in it that could
+    change the cloud.
+    """
+    from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
+
+    if panes:
+        names = tuple(name.strip() for name in panes.split(",") if name.strip())
+        state.flags["panes"] = names
+    begin_screen(state)
+    return run_screen(ScreenParts(state), is_watch=True)
