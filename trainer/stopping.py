@@ -73,10 +73,13 @@ def _read_signals(read_end: int, on_signal: Callable[[int], None]) -> None:
 
 def stop_on_signals(stop: StopRequest) -> None:
     """Turn SIGTERM and SIGINT into a request to stop; a second one ends the process at once."""
+    first_at: list[float] = []
 
     def on_signal(number: int) -> None:
         name = signal.Signals(number).name
-        if stop.ask(name) or stop.age_s < SAME_NOTICE_S:
+        stop.ask(name)
+        first_at.append(time.monotonic())
+        if first_at[-1] - first_at[0] < SAME_NOTICE_S:
             return
         os.write(2, f"trainer: second {name}, ending without a checkpoint\n".encode())
         os._exit(128 + number)
@@ -85,15 +88,24 @@ def stop_on_signals(stop: StopRequest) -> None:
 
 
 def watch_stdin(stop: StopRequest) -> None:
-    """Ask to stop when stdin ends: the process that supervises this one has died."""
+    """Ask to stop when stdin says `stop REASON` on a line, or ends.
+
+    It ends when the process that supervises this one dies, even of SIGKILL. A word on stdin is no
+    signal, so it never counts as the first of two.
+    """
     threading.Thread(target=_read_stdin, args=(stop,), name="stdin", daemon=True).start()
 
 
 def _read_stdin(stop: StopRequest) -> None:
     descriptor = sys.stdin.fileno() if sys.stdin is not None else 0
+    rest = b""
     try:
-        while os.read(descriptor, 4096):
-            pass
+        while chunk := os.read(descriptor, 4096):
+            *lines, rest = (rest[-4096:] + chunk).split(b"\n")
+            for line in lines:
+                word, _, reason = line.decode("utf-8", "replace").partition(" ")
+                if word == "stop":
+                    stop.ask(reason or "the supervisor asked for it")
     except OSError:
         pass
     stop.ask("the supervising agent ended")

@@ -77,6 +77,14 @@ class Child:
         """Exit code, negative for a signal; None until it ended and its output was read."""
         return self._process.returncode if self._ended.is_set() else None
 
+    def say(self, line: str) -> None:
+        """Write a line to the command's stdin."""
+        pipe = self._process.stdin
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.write(f"{line}\n".encode())
+                pipe.flush()
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the command's process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from trainer.agent import child as children
@@ -136,12 +137,12 @@ class Supervisor:
             if self._notice is not None and asked_at is None:
                 asked_at = now
                 self._tell(f"{self._notice}: asking the trainer to save and stop")
-                child.signal(signal.SIGTERM)
+                self._ask_to_stop(child, self._notice)
             if asked_at is None and self._has_stalled(child, began, now):
                 asked_at = now
                 self._stalled = True
                 self._tell_stalled(now - max(began, child.heard_at))
-                child.signal(signal.SIGTERM)
+                self._ask_to_stop(child, "stalled")
             if asked_at is not None and not killed and now - asked_at > self._patience():
                 killed = True
                 self._tell("the trainer did not stop in time and is killed")
@@ -152,6 +153,23 @@ class Supervisor:
         # Helpers of the command must not outlive it.
         child.signal(signal.SIGKILL)
         return code
+
+    def _ask_to_stop(self, child: Child, reason: str) -> None:
+        """Ask by stdin who listens there, others by SIGTERM.
+
+        A service manager may signal all processes of the node, and the bundled trainer takes a
+        second SIGTERM for an order to end without saving.
+        """
+        if self._bundled:
+            child.say(f"stop {reason}")
+        else:
+            child.signal(signal.SIGTERM)
+
+    @property
+    def _bundled(self) -> bool:
+        """Whether the command is the bundled trainer, which understands more than --model_dir."""
+        command = self._spec.command
+        return ("-m", "trainer") in pairwise(command)
 
     def _patience(self) -> float:
         if self._stalled and self._notice is None:
@@ -262,7 +280,7 @@ class Supervisor:
         if command[0] in ("python", "python3"):
             command[0] = sys.executable
         command += ["--model_dir", self._spec.run_url]
-        if "trainer" in command[: command.index("--model_dir")]:
+        if self._bundled:
             command += [
                 *("--run", self._spec.run),
                 *("--attempt", str(self._spec.attempt)),

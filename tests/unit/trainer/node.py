@@ -38,17 +38,20 @@ def stop(reason):
     open(os.path.join(folder, "stopped"), "w").write(reason); os._exit(75)
 signal.signal(signal.SIGTERM, lambda *_: stop("SIGTERM"))
 def eof():
-    sys.stdin.read(); stop("eof")
+    stop(sys.stdin.readline().strip() or "eof")
 if "--stop_on_stdin_eof" in sys.argv:
     threading.Thread(target=eof, daemon=True).start()
 """
 
 
 def fake_trainer(folder: Path, body: str) -> list[str]:
-    """Write a module named `trainer` in a file and return the recipe's command that runs it."""
-    path = folder / "trainer"
+    """Write a fake trainer into a file and return the recipe's command that runs it.
+
+    Its arguments make it look like the bundled trainer, so the agent tells it everything.
+    """
+    path = folder / "fake.py"
     path.write_text(FAKE_TRAINER + body)
-    return ["python3", "-u", str(path), "trainer"]
+    return ["python3", "-u", str(path), "-m", "trainer"]
 
 
 def spec(folder: Path, command: list[str], **changes: Any) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def test_preemption_notice_saves_and_records(
     assert agent.wait(20) == 75
     final = record(run_folder)
     assert (final["state"], final["exit_code"]) == ("PREEMPTED", 75)
-    assert (run_folder / "stopped").read_text() == "SIGTERM"
+    assert (run_folder / "stopped").read_text() == "stop the node is being preempted"
     assert logs.events()[-1] == "preempt"
 
 
@@ -95,6 +95,16 @@ def test_sigterm_of_the_agent_saves_and_records(make_node: NodeFactory, run_fold
     agent.send_signal(signal.SIGTERM)
     assert agent.wait(20) == 75
     assert record(run_folder)["state"] == "PREEMPTED"
+    assert (run_folder / "stopped").read_text() == "stop SIGTERM"
+
+
+def test_other_recipe_is_asked_by_sigterm(make_node: NodeFactory, run_folder: Path) -> None:
+    command = fake_trainer(run_folder, TRAINS_FOREVER)[:-2]
+    node = make_node(spec(run_folder, command))
+    agent = node.start()
+    node.wait_state("TRAINING")
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(20) == 75
     assert (run_folder / "stopped").read_text() == "SIGTERM"
 
 
@@ -102,7 +112,7 @@ def test_trainer_that_ignores_the_notice_is_killed_in_time(
     make_node: NodeFactory, run_folder: Path
 ) -> None:
     stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + TRAINS_FOREVER
-    node = make_node(spec(run_folder, fake_trainer(run_folder, stubborn)))
+    node = make_node(spec(run_folder, fake_trainer(run_folder, stubborn)[:-2]))
     agent = node.start(notice_s=6)
     node.wait_state("TRAINING")
     agent.send_signal(signal.SIGTERM)

@@ -124,6 +124,20 @@ def test_end_of_stdin_asks_to_stop() -> None:
     process.wait()
 
 
+def test_word_on_stdin_asks_to_stop_and_a_signal_after_it_is_the_first() -> None:
+    process = start_waiting()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("hello\nstop the node goes\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "the node goes\n"
+    process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.5)
+    process.kill()
+    process.wait()
+
+
 def test_stop_request_keeps_the_first_reason() -> None:
     stop = StopRequest()
     assert (stop.reason, stop.age_s) == (None, 0.0)
