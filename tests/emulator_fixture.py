@@ -5,16 +5,17 @@ In-process is faster and can be looked into; a process is what kill -9 needs.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
-import psutil
 from google.cloud import billing_v1, monitoring_v3, tpu_v2
 from google.cloud.billing import budgets_v1
 from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2AsyncClient
@@ -25,8 +26,10 @@ from tpudash.emulator.settings import EmulatorSettings
 from tpudash.gateways.emulator_control import EmulatorControl
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
+
+    import psutil
 
 PROJECT = "demo"
 ZONE = "us-central1-b"
@@ -73,9 +76,7 @@ class Cloud:
 
     async def begin(self, node_id: str, *, parent: str = PARENT, **fields: Any) -> Any:
         """Begin to create a node and return the operation's future."""
-        node = tpu_v2.Node(
-            **{"accelerator_type": "v2-8", "runtime_version": RUNTIME, **fields}
-        )
+        node = tpu_v2.Node(**{"accelerator_type": "v2-8", "runtime_version": RUNTIME, **fields})
         return await self.tpu.create_node(parent=parent, node_id=node_id, node=node, **CALL)
 
     async def delete(self, node_id: str) -> None:
@@ -95,6 +96,16 @@ class Cloud:
                 break
             await self.emulator.world.clock.sleep(0.005)
         return await operation.result(timeout=10)
+
+
+async def eventually(condition: Callable[[], Any], what: str, *, within: float = 10.0) -> Any:
+    """Return the first true value of a condition; the emulator in this loop runs on meanwhile."""
+    deadline = time.monotonic() + within
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within:g} s: {what}")
+        await asyncio.sleep(0.01)
+    return value
 
 
 def node_name(node_id: str, parent: str = PARENT) -> str:

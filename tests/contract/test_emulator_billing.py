@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from google.api_core import exceptions
 from google.cloud.billing import budgets_v1
@@ -9,7 +11,7 @@ from google.cloud.billing import budgets_v1
 from tests.emulator_fixture import CALL, Cloud
 
 
-async def prices(cloud: Cloud, service: str) -> dict[str, tuple[str, float]]:
+async def prices(cloud: Cloud, service: str) -> dict[str, tuple[Any, Any]]:
     """Return usage type and price per hour by SKU description."""
     found = {}
     async for sku in await cloud.catalog.list_skus({"parent": service, "page_size": 10}, **CALL):

@@ -16,7 +16,7 @@ from google.cloud.logging_v2.types import (
 )
 from google.logging.type import log_severity_pb2
 
-from tests.emulator_fixture import CALL, Cloud, fast_settings, node_name, running_cloud
+from tests.emulator_fixture import CALL, Cloud, eventually, fast_settings, node_name, running_cloud
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -151,15 +151,13 @@ async def test_tail_delivers_what_arrives_and_only_what_matches(emulator: Cloud)
     await write(emulator, entry(1, severity=log_severity_pb2.ERROR))
     stream = await emulator.logging.tail_log_entries(requests=requests(), timeout=20)
     logs = emulator.emulator.world.logs
-    while not logs.tails:
-        await asyncio.sleep(0.005)
+    await eventually(lambda: logs.tails == 1, "the tail is open")
     await write(emulator, entry(2), entry(3, severity=log_severity_pb2.WARNING))
     async for response in stream:
         assert [item.insert_id for item in response.entries] == ["id-0003"]
         break
     stream.cancel()
-    while logs.tails:
-        await asyncio.sleep(0.005)
+    await eventually(lambda: logs.tails == 0, "the tail is closed")
 
 
 async def test_logs_are_listed_and_deleted(emulator: Cloud) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from tests.emulator_fixture import (
     Cloud,
     EmulatorProcess,
     client,
+    eventually,
     fast_settings,
     node_name,
     running_cloud,
@@ -26,20 +28,26 @@ from tests.emulator_fixture import (
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 State = tpu_v2.Node.State
 HEADER = {"Metadata-Flavor": "Google"}
 SPOT = {"spot": True}
 
 
-async def eventually(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for a condition without holding up the emulator in the same event loop."""
-    for _ in range(1_000):
-        if value := condition():
-            return value
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"never: {what}")
+def text_of(console: Path) -> str:
+    """Return what a worker has printed so far."""
+    return console.read_text()
+
+
+def exists(directory: str) -> bool:
+    """Return whether a folder is there."""
+    return Path(directory).exists()
+
+
+def size(path: Path) -> int:
+    """Return a file's size."""
+    return path.stat().st_size
 
 
 async def describe(cloud: Cloud, node_id: str) -> list[dict[str, Any]]:
@@ -59,10 +67,10 @@ async def test_a_worker_runs_the_startup_script(emulator: Cloud) -> None:
     await emulator.create("a", metadata={"startup-script": script})
     (worker,) = await describe(emulator, "a")
     console = Path(worker["console"])
-    await eventually(lambda: "done" in console.read_text(), "the script ends")
-    lines = console.read_text().splitlines()
+    await eventually(lambda: "done" in text_of(console), "the script ends")
+    lines = text_of(console).splitlines()
     assert lines[0] == f"in {worker['directory']} as 0 nice {os.nice(0) + 10}"
-    assert Path(lines[1]).samefile(os.sys.executable)  # type: ignore[attr-defined]
+    assert lines[1] == sys.executable
     assert lines[2] == "0"
     assert (await emulator.get("a")).state == State.READY
 
@@ -93,7 +101,9 @@ async def test_the_metadata_server_answers_as_on_compute_engine(emulator: Cloud)
         assert recursive["attributes"]["tpudash-spec"] == '{"schema": 1}'
         async with session.get(f"{base}/nothing") as missing:
             assert missing.status == 404
-        async with session.get(f"{base}/project/project-id", headers={"Metadata-Flavor": "x"}) as no:
+        async with session.get(
+            f"{base}/project/project-id", headers={"Metadata-Flavor": "x"}
+        ) as no:
             assert no.status == 403
 
         waiting = asyncio.create_task(read("instance/preempted?wait_for_change=true"))
@@ -110,14 +120,15 @@ async def test_guest_attributes_pass_through(emulator: Cloud) -> None:
         "import os, urllib.request\n"
         "host = os.environ['GCE_METADATA_HOST']\n"
         "url = f'http://{host}/computeMetadata/v1/instance/guest-attributes/hostkeys/rsa'\n"
-        "request = urllib.request.Request(url, b'key', {'Metadata-Flavor': 'Google'}, method='PUT')\n"
+        "header = {'Metadata-Flavor': 'Google'}\n"
+        "request = urllib.request.Request(url, b'key', header, method='PUT')\n"
         "urllib.request.urlopen(request)\n"
         "PY\necho published\n"
     )
     await emulator.create("a", metadata={"startup-script": script})
     (worker,) = await describe(emulator, "a")
     console = Path(worker["console"])
-    await eventually(lambda: "published" in console.read_text(), "the attribute is published")
+    await eventually(lambda: "published" in text_of(console), "the attribute is published")
     request = {"name": node_name("a"), "query_path": "hostkeys/"}
     response = await emulator.tpu.get_guest_attributes(request, **CALL)
     (attributes,) = response.guest_attributes
@@ -138,7 +149,7 @@ async def test_every_worker_of_a_slice_is_its_own_process_group(emulator: Cloud)
     assert len({os.getpgid(process.pid) for process in sleeps}) == 4
     await emulator.finish(await emulator.tpu.delete_node(name=node_name("pod", parent), **CALL))
     assert not any(process.is_running() for process in sleeps)
-    assert not Path(workers[0]["directory"]).exists()
+    assert not exists(workers[0]["directory"])
 
 
 def find_sleep(directory: str) -> psutil.Process | None:
@@ -156,9 +167,9 @@ async def test_preemption_gives_notice_and_then_kills(emulator: Cloud) -> None:
     await emulator.create("a", metadata={"startup-script": script}, scheduling_config=SPOT)
     (worker,) = await describe(emulator, "a")
     console = Path(worker["console"])
-    await eventually(lambda: "armed" in console.read_text(), "the trap is set")
+    await eventually(lambda: "armed" in text_of(console), "the trap is set")
     assert await emulator.control.preempt("a", 0.5) == "PREEMPTED"
-    assert "noticed" in console.read_text()
+    assert "noticed" in text_of(console)
     assert find_sleep(worker["directory"]) is None
     assert not [pid for pid in worker["pids"] if psutil.pid_exists(int(pid))]
     assert (await emulator.get("a")).state == State.PREEMPTED
@@ -168,9 +179,9 @@ async def test_maintenance_boots_the_machine_again(emulator: Cloud) -> None:
     await emulator.create("a", metadata={"startup-script": "echo boot; sleep 600"})
     (worker,) = await describe(emulator, "a")
     console = Path(worker["console"])
-    await eventually(lambda: console.read_text().count("boot") == 1, "the first boot")
+    await eventually(lambda: text_of(console).count("boot") == 1, "the first boot")
     assert await emulator.control.maintenance("a", duration_s=0.05) == "READY"
-    await eventually(lambda: console.read_text().count("boot") == 2, "the second boot")
+    await eventually(lambda: text_of(console).count("boot") == 2, "the second boot")
 
 
 async def test_the_console_is_bounded(tmp_path: Path) -> None:
@@ -180,9 +191,9 @@ async def test_the_console_is_bounded(tmp_path: Path) -> None:
         await cloud.create("a", metadata={"startup-script": script})
         (worker,) = await describe(cloud, "a")
         console = Path(worker["console"])
-        await eventually(lambda: "the end" in console.read_text(), "the script ends")
-        assert console.stat().st_size <= 10_000
-        assert console.with_name("console.log.1").stat().st_size <= 10_000
+        await eventually(lambda: "the end" in text_of(console), "the script ends")
+        assert size(console) <= 10_000
+        assert size(console.with_name("console.log.1")) <= 10_000
 
 
 # ------------------------------------------------------------------ processes
@@ -236,9 +247,12 @@ async def states_on(endpoint: str) -> dict[str, str]:
 
 def running_sleeps(emulator: EmulatorProcess) -> set[str]:
     """Return the last argument of the sleeping processes of all nodes."""
-    found = set()
+    found: set[str] = set()
     for item in emulator.node_processes():
-        line = " ".join(item.cmdline())
+        try:
+            line = " ".join(item.cmdline())
+        except psutil.Error:
+            continue  # it has just ended
         found |= {number for number in ("601", "602", "603") if number in line.split()[-1:]}
         if "time.sleep(602)" in line:
             found.add("602")

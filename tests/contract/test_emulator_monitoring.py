@@ -1,4 +1,4 @@
-"""Monitoring through Google's own client: descriptors, filters, alignment, and where data is from."""
+"""Monitoring through Google's own client: descriptors, filters, alignment, origin of data."""
 
 from __future__ import annotations
 
@@ -126,11 +126,11 @@ async def test_descriptors(emulator: Cloud) -> None:
         {"name": PROJECT}, **CALL
     )
     assert "tpu_worker" in [item.type async for item in resources]
+    series = monitoring_v3.TimeSeries(
+        metric={"type": DUTY},
+        points=[{"interval": {"end_time": datetime.now(UTC)}, "value": {"double_value": 1}}],
+    )
     with pytest.raises(exceptions.InvalidArgument):
-        series = monitoring_v3.TimeSeries(
-            metric={"type": DUTY},
-            points=[{"interval": {"end_time": datetime.now(UTC)}, "value": {"double_value": 1}}],
-        )
         await emulator.monitoring.create_time_series(name=PROJECT, time_series=[series], **CALL)
 
 

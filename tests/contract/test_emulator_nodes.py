@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.api_core import exceptions
@@ -51,7 +51,7 @@ async def test_a_node_comes_up_and_goes(emulator: Cloud) -> None:
     deletion = await emulator.tpu.delete_node(name=node_name("a"), **CALL)
     assert (await emulator.get("a")).state == State.DELETING
     await emulator.finish(deletion)
-    with pytest.raises(exceptions.NotFound, match="Resource '.*nodes/a' was not found"):
+    with pytest.raises(exceptions.NotFound, match=r"Resource '.*nodes/a' was not found"):
         await emulator.get("a")
 
 
@@ -71,7 +71,9 @@ async def test_wildcard_lists_all_zones_in_pages(emulator: Cloud) -> None:
     pager = await emulator.tpu.list_nodes(request, **CALL)
     pages = [[node.name for node in page.nodes] async for page in pager.pages]
     assert [len(page) for page in pages] == [2, 2]
-    assert sum(pages, []) == sorted([node_name("far", other), *map(node_name, ("n0", "n1", "n2"))])
+    assert [name for page in pages for name in page] == sorted(
+        [node_name("far", other), *map(node_name, ("n0", "n1", "n2"))]
+    )
 
 
 async def test_an_unreachable_zone_is_named(emulator: Cloud) -> None:
@@ -88,9 +90,7 @@ async def test_stop_and_start(emulator: Cloud) -> None:
     await emulator.create("a")
     stopped = await emulator.finish(await emulator.tpu.stop_node({"name": node_name("a")}, **CALL))
     assert stopped.state == State.STOPPED
-    started = await emulator.finish(
-        await emulator.tpu.start_node({"name": node_name("a")}, **CALL)
-    )
+    started = await emulator.finish(await emulator.tpu.start_node({"name": node_name("a")}, **CALL))
     assert started.state == State.READY
 
 
@@ -111,8 +111,8 @@ async def test_update_changes_only_what_the_mask_names(emulator: Cloud) -> None:
     )
     assert dict(node.labels) == {"new": "2"}
     assert node.description == "before"
+    bad = field_mask_pb2.FieldMask(paths=["state"])
     with pytest.raises(exceptions.InvalidArgument, match="update_mask"):
-        bad = field_mask_pb2.FieldMask(paths=["state"])
         await emulator.tpu.update_node(node=change, update_mask=bad, **CALL)
 
 
@@ -176,22 +176,28 @@ async def test_stock_out_ends_the_operation_and_rolls_the_node_back(emulator: Cl
         (
             "asia-south1-a",
             {},
-            'Cloud TPU received a bad request. The requested zone "asia-south1-a" is not'
-            " supported.",
+            (
+                'Cloud TPU received a bad request. The requested zone "asia-south1-a" is not'
+                " supported."
+            ),
         ),
         (
             "us-central1-b",
             {"accelerator_type": "v4-8"},
-            "Cloud TPU received a bad request. The requested accelerator configuration for"
-            ' accelerator type, "v4-8", could not be found in the zonal accelerator'
-            ' configurations for "us-central1-b".; the accelerator v4-8 was not found in zone'
-            " us-central1-b",
+            (
+                "Cloud TPU received a bad request. The requested accelerator configuration for"
+                ' accelerator type, "v4-8", could not be found in the zonal accelerator'
+                ' configurations for "us-central1-b".; the accelerator v4-8 was not found in zone'
+                " us-central1-b"
+            ),
         ),
         (
             "us-central1-b",
             {"runtime_version": "tpu-vm-tf-1.0"},
-            "Cloud TPU received an invalid argument. The field \"runtime_version\" cannot be"
-            ' "tpu-vm-tf-1.0".',
+            (
+                'Cloud TPU received an invalid argument. The field "runtime_version" cannot be'
+                ' "tpu-vm-tf-1.0".'
+            ),
         ),
     ],
 )
@@ -212,7 +218,7 @@ async def test_what_is_not_offered_is_refused(
         {"runtime_version": ""},
     ],
 )
-async def test_bad_fields_are_refused(emulator: Cloud, fields: dict[str, object]) -> None:
+async def test_bad_fields_are_refused(emulator: Cloud, fields: dict[str, Any]) -> None:
     with pytest.raises(exceptions.InvalidArgument):
         await emulator.begin("a", **fields)
 
@@ -287,7 +293,5 @@ async def test_every_rpc_of_the_service_is_answered(emulator: Cloud) -> None:
 async def test_counters_see_what_changes_resources(emulator: Cloud) -> None:
     await emulator.create("a")
     await emulator.get("a")
-    assert await emulator.control.counters(reset=True) == {
-        "google.cloud.tpu.v2.Tpu/CreateNode": 1
-    }
+    assert await emulator.control.counters(reset=True) == {"google.cloud.tpu.v2.Tpu/CreateNode": 1}
     assert await emulator.control.counters() == {}

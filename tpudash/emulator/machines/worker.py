@@ -8,7 +8,7 @@ import logging
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
@@ -17,11 +17,7 @@ from tpudash.emulator.machines.instance import instance_tree
 from tpudash.emulator.machines.leftovers import kill_processes_of
 from tpudash.emulator.machines.metadata import MetadataServer
 from tpudash.emulator.world.host import HostError
-from tpudash.emulator.world.nodes import STARTUP_SCRIPT
-
-if TYPE_CHECKING:
-    from tpudash.emulator.world.host import HostError
-from tpudash.emulator.world.nodes import NodeRecord
+from tpudash.emulator.world.nodes import STARTUP_SCRIPT, NodeRecord
 
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 _KILL_WAIT_S = 5.0

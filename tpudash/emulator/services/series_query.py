@@ -142,7 +142,9 @@ class SeriesQuery:
         end = _ns(point.end)
         if end > self._visible_until:
             return False
-        return end == self._end if self._start == self._end else self._start < end <= self._end
+        return bool(
+            end == self._end if self._start == self._end else self._start < end <= self._end
+        )
 
     def _align(self, points: Sequence[Point]) -> list[Point]:
         """Return one point per period, counted back from the end of the interval."""

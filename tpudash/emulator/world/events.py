@@ -72,6 +72,7 @@ class HostEvents:
         """Note that a node's processes died with an earlier emulator."""
         reason = "The machine was lost when the emulator ended"
         record.message.health_description = reason
+        record.maintenance = {}
         self._settle(record, NodeState.TERMINATED)
         self._deps.audit.instance_event(record, "compute.instances.hostError")
         self._deps.audit.terminated(record, "HOST_ERROR")

@@ -166,9 +166,7 @@ class NodeLifecycle:
 
         self._deps.tasks.start(work(), f"{verb} {record.name}")
 
-    async def _finish(
-        self, record: NodeRecord, verb: str, finish: _Finish
-    ) -> tuple[Any, Any]:
+    async def _finish(self, record: NodeRecord, verb: str, finish: _Finish) -> tuple[Any, Any]:
         """Carry a verb out; a machine that does not come up fails it."""
         try:
             return await finish(record)
@@ -199,6 +197,7 @@ class NodeLifecycle:
     def _become_ready(self, record: NodeRecord) -> None:
         record.message.health = NodeHealth.HEALTHY
         record.message.health_description = ""
+        record.maintenance = {}
         self._enter(record, NodeState.READY)
         if record.scheduling == "preemptible":
             self._deps.tasks.start(self._end_of_life(record), f"24 hours of {record.name}")
