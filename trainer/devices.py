@@ -33,14 +33,21 @@ class Device:
 
 
 def tpu_name(config: Config, environment: MutableMapping[str, str]) -> str | None:
-    """Return the name for `TPUClusterResolver`, or None to run on the CPU."""
+    """Return the name for `TPUClusterResolver`, or None to run on the CPU.
+
+    On a slice of several hosts one program on worker 0 drives all of them through the node's name;
+    on a single host the chips are local.
+    """
     if config.tpu == "none":
         return None
     if config.tpu != "auto":
         return config.tpu
     if environment.get("TPU_NAME"):
         return environment["TPU_NAME"]
-    return "local" if tpu_chips_present() else None
+    if not tpu_chips_present():
+        return None
+    several = environment.get("TPUDASH_WORKERS", "1") != "1"
+    return environment.get("TPUDASH_NODE", "local") if several else "local"
 
 
 def prepare_environment(name: str | None, environment: MutableMapping[str, str]) -> None:

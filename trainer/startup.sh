@@ -163,6 +163,7 @@ m.version("google-cloud-logging"), m.version("google-cloud-storage")' 2>/dev/nul
 
 choose_python() {
     local kind="cpu"
+    WORKERS="$(metadata instance/attributes/worker-network-endpoints | tr ',' '\n' | grep -c .)"
     if [ -e /dev/accel0 ] || [ -e /dev/vfio/0 ]; then kind="tpu"; fi
     PYTHON="$(command -v python3)" || fail "there is no python3"
     if [ -x "$NODE_DIR/venv/bin/python3" ]; then PYTHON="$NODE_DIR/venv/bin/python3"; fi
@@ -179,17 +180,26 @@ choose_python() {
     install_packages "$kind"
 }
 
+make_environment() {
+    rm -rf "$NODE_DIR/venv"
+    "$PYTHON" -m venv "$@" "$NODE_DIR/venv"
+}
+
 install_packages() {
-    local wheel="$TPU_WHEEL"
+    local wheel="$TPU_WHEEL" share=""
     [ "$1" = cpu ] && wheel="tensorflow-cpu>=2.18,<2.22"
-    [ "$1" = any ] && wheel=""
-    python_fits "$PYTHON" "$1" && wheel=""
+    if [ "$1" = any ] || python_fits "$PYTHON" "$1"; then
+        wheel="" share="--system-site-packages"
+    elif [ "${WORKERS:-1}" -gt 1 ]; then
+        # The program's TensorFlow must equal that of the image's tpu-runtime service.
+        say "WARNING: several hosts: keeping the image's own TensorFlow"
+        wheel="google-api-python-client" share="--system-site-packages"
+    fi
     say "making a virtual environment in $NODE_DIR/venv"
     if [ ! -x "$NODE_DIR/venv/bin/pip" ]; then
-        rm -rf "$NODE_DIR/venv"
-        "$PYTHON" -m venv --system-site-packages "$NODE_DIR/venv" \
+        make_environment $share \
             || { apt-get update -q && apt-get install -q -y python3-venv \
-                && "$PYTHON" -m venv --system-site-packages "$NODE_DIR/venv"; } \
+                && make_environment $share; } \
             || fail "VERSION: cannot make a virtual environment"
     fi
     PYTHON="$NODE_DIR/venv/bin/python3"

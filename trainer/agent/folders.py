@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -75,7 +76,8 @@ class LocalFolder:
                 os.fsync(file.fileno())
             temporary.replace(final)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
             raise FolderError(f"{final}: {error.strerror}") from error
 
     def set_aside(self, name: str) -> str:

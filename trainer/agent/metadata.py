@@ -75,6 +75,8 @@ class NodeIdentity:
     node: str
     worker: int
     accelerator_type: str
+    workers: int = 1
+    """Number of hosts of the slice."""
 
     @property
     def name(self) -> str:
@@ -96,10 +98,18 @@ def read_identity(metadata: MetadataClient) -> NodeIdentity:
     project = metadata.get_patiently("project/project-id") or ""
     worker = metadata.get_patiently("instance/attributes/agent-worker-number") or "0"
     kind = metadata.get_patiently("instance/attributes/accelerator-type") or ""
+    endpoints = metadata.get_patiently("instance/attributes/worker-network-endpoints") or ""
     if not (zone and node and project):
         raise MetadataError("the metadata server tells no node name, zone or project")
     number = int(worker) if worker.strip().isdecimal() else 0
-    return NodeIdentity(project, zone.strip().rsplit("/", 1)[-1], node.strip(), number, kind)
+    return NodeIdentity(
+        project,
+        zone.strip().rsplit("/", 1)[-1],
+        node.strip(),
+        number,
+        kind,
+        max(1, len([each for each in endpoints.split(",") if each.strip()])),
+    )
 
 
 def _tpu_env(text: str) -> dict[str, str]:

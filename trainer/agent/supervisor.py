@@ -299,6 +299,8 @@ class Supervisor:
             "TPUDASH_RUN": self._spec.run,
             "TPUDASH_ATTEMPT": str(self._spec.attempt),
             "TPUDASH_MODEL_DIR": self._spec.run_url,
+            "TPUDASH_NODE": self._node.node,
+            "TPUDASH_WORKERS": str(self._node.workers),
             "TPUDASH_LAST_STEP": str(self.progress.last_step),
         }
 
