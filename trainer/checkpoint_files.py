@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -194,8 +195,12 @@ class CheckpointFolder:
     def write_state(self, steps_newest_first: list[int]) -> None:
         """Write TensorFlow's `checkpoint` file anew, naming exactly the good checkpoints."""
         names = [f"ckpt-{step}" for step in reversed(steps_newest_first)]
+        # Without times `CheckpointManager` forgets these names and never removes the files.
         tf.compat.v1.train.update_checkpoint_state(
-            self.path, model_checkpoint_path=names[-1], all_model_checkpoint_paths=names
+            self.path,
+            model_checkpoint_path=names[-1],
+            all_model_checkpoint_paths=names,
+            all_model_checkpoint_timestamps=[time.time()] * len(names),
         )
 
     def sweep(self, scan: Scan) -> int:

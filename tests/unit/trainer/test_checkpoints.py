@@ -217,6 +217,8 @@ def test_finished_run_can_be_given_more_steps(copy: Path) -> None:
     code, events = run_job(copy, "--steps", "8")
     assert code == ExitCode.FINISHED
     assert events["step"][-1]["step"] == 8
+    files = {path.name.partition(".")[0] for path in (copy / "checkpoints").glob("ckpt-*")}
+    assert files == {"ckpt-4", "ckpt-6", "ckpt-8"}, "three are kept over restarts too"
     for event in events["step"]:
         assert 0 <= event["input_wait_fraction"] <= 1
         assert 0 <= event["device_fraction"] <= 1
