@@ -38,7 +38,25 @@ NODES_ACTIONS: Final = (
     ),
 )
 
-UTILIZATION_ACTIONS: Final[tuple[Action, ...]] = ()
+UTILIZATION_ACTIONS: Final = (
+    Action(
+        id="charts-next",
+        keys=("c",),
+        label="next charts",
+        help="Show the next charts: loss, examples/s, step time, duty cycle, CPU, memory",
+        group="Utilization",
+        scope=PaneId.UTILIZATION,
+        in_footer=True,
+    ),
+    Action(
+        id="charts-glyphs",
+        keys=("b",),
+        label="draw with",
+        help="Draw the charts with blocks, braille or ASCII",
+        group="Utilization",
+        scope=PaneId.UTILIZATION,
+    ),
+)
 
 
 def _logs_action(name: str, key: str, label: str, what: str, *, in_footer: bool = False) -> Action:

@@ -47,6 +47,8 @@ _DOTS: Final = {
     Glyphs.BRAILLE: _Dots(2, 4, _braille()),
 }
 MIN_PLOT_WIDTH: Final = 4
+HUGE: Final = 1e300
+"""Values beyond this have no say in the limits of an axis, for their distance has no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,7 @@ def draw_chart(
 def _limits(samples: Sequence[Sample], frame: Frame) -> tuple[float, float]:
     """Return the lowest and the highest value of the axis: round, and around all samples."""
     known = [
-        value
-        for time, value in samples
-        if math.isfinite(value) and frame.start <= time <= frame.end
+        value for time, value in samples if abs(value) < HUGE and frame.start <= time <= frame.end
     ]
     known += [edge for edge in (frame.floor, frame.ceiling) if edge is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)

@@ -224,10 +224,11 @@ class ChecklistPane(Pane):
             ("why", safe_text(finding.why, EVIDENCE_LIMIT)),
         )
         room = height - len(rows)
-        wrapped = [(name, wrap_words(text, max(1, width - 11))) for name, text in parts if text]
-        for at, (name, lines) in enumerate(wrapped):
-            later = len(wrapped) - at - 1
-            shown = lines[: max(1, room - later)]
+        wrapped = {name: wrap_words(text, max(1, width - 11)) for name, text in parts if text}
+        kept = len(wrapped.get("do", ())) + ("why" in wrapped)
+        for name, lines in wrapped.items():
+            # What to do is never shortened in favour of the evidence, nor of the reason.
+            shown = lines[: max(1, room - kept)] if name == "evidence" else lines[: max(0, room)]
             room -= len(shown)
             for number, line in enumerate(shown):
                 label = f" {name:<8} " if number == 0 else " " * 10

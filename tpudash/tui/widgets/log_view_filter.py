@@ -85,7 +85,8 @@ def _term(found: re.Match[str]) -> Term | str | None:
     if key in KEYS:
         return _field(key, value, is_inverse=is_inverse)
     word = f"{key}:{value}" if key else value
-    if not word or (word == "!" and not is_inverse):
+    is_half_typed = word == "!" or word.removesuffix(":") in KEYS and word.endswith(":")
+    if not word or is_half_typed:
         return None
     lowered = word.lower()
     return Term(

@@ -173,7 +173,7 @@ def cut_cells(text: str, width: int) -> str:
         return text
     if text.isascii():
         return text[: max(0, width)]
-    return chop_cells(text, width)[0] if width > 0 and text else ""
+    return next(iter(chop_cells(text, width)), "") if width > 0 else ""
 
 
 def wrap_cells(text: str, width: int) -> list[str]:

@@ -26,7 +26,7 @@ class Column(NamedTuple):
         width: Cells that it needs.
         right: Whether figures are lined up at the right.
         rank: Columns of a higher rank are left out first where there is no room; 0 never is.
-        grow: Of all columns the one with the highest takes what the others leave.
+        grow: Its share of what the columns leave.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Column(NamedTuple):
 
 
 def columns_that_fit(columns: Sequence[Column], width: int) -> list[Column]:
-    """Return the columns for which there is room, one of them widened to fill the row."""
+    """Return the columns for which there is room, widened to fill the row."""
     chosen = list(columns)
     while sum(column.width + 1 for column in chosen) > width + 1:
         least = max(reversed(chosen), key=lambda column: column.rank)
@@ -45,8 +45,12 @@ def columns_that_fit(columns: Sequence[Column], width: int) -> list[Column]:
             break
         chosen.remove(least)
     rest = width + 1 - sum(column.width + 1 for column in chosen)
-    at = max(range(len(chosen)), key=lambda place: chosen[place].grow)
-    chosen[at] = chosen[at]._replace(width=max(1, chosen[at].width + rest))
+    shares = sum(column.grow for column in chosen)
+    for at, column in enumerate(chosen):
+        if column.grow:
+            extra = rest * column.grow // shares
+            chosen[at] = column._replace(width=max(1, column.width + extra))
+            rest, shares = rest - extra, shares - column.grow
     return chosen
 
 

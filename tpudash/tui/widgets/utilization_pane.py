@@ -1,0 +1,331 @@
+"""The utilization pane: how busy each worker is, and how the training goes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from tpudash.domain.run import RunState
+from tpudash.store.snapshot import METRICS, NODES
+from tpudash.tui.pane import Pane, PaneId, Subject
+from tpudash.tui.text import safe_text
+from tpudash.tui.widgets.chart import Glyphs
+from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
+from tpudash.tui.widgets.row_view import RowView, columns_that_fit, header_of, row_of
+from tpudash.tui.widgets.span_view import Span, Spans, SpanView, wrap_words
+from tpudash.tui.widgets.utilization_pane_cells import COLUMNS, cell_of, spark_of, worker_name
+from tpudash.tui.widgets.utilization_pane_charts import (
+    LEAST_HEIGHT,
+    ChartRequest,
+    draw_charts,
+    percent,
+    plain_number,
+    seconds,
+    size,
+)
+from tpudash.tui.widgets.utilization_pane_curves import CURVES, CurveBook
+from tpudash.tui.widgets.utilization_pane_readings import (
+    GOOGLE_PERIOD,
+    Evidence,
+    Measure,
+    WorkerReadings,
+    read_node,
+)
+from tpudash.tui.widgets.word_filter import matches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from textual.app import ComposeResult
+
+    from tpudash.domain.node import Node
+    from tpudash.store.changes import ChangeSet
+
+CHART_INTERVAL_S: Final = 2.0
+CELLS: Final = {
+    "DUTY": Measure.DUTY,
+    "TENSOR": Measure.TENSORCORE,
+    "HBM": Measure.HBM_USED,
+    "CPU": Measure.CPU,
+    "MEMORY": Measure.MEMORY,
+    "IN": Measure.RECEIVED,
+    "OUT": Measure.SENT,
+}
+EMULATED: Final = "emulated on CPU"
+BUSY_SHARE: Final = 20
+
+
+class UtilizationPane(Pane):
+    """Workers and training curves."""
+
+    pane_id: ClassVar[PaneId] = PaneId.UTILIZATION
+    title: ClassVar[str] = "Utilization"
+    help_text: ClassVar[str] = (
+        "One row for each worker: duty cycle and TensorCore of the accelerator, HBM, host CPU and "
+        "memory, network. What has no value says why: no work (nothing runs on the accelerator), "
+        "not yet (the node is younger than the metrics' delay), no agent (the host reports "
+        "nothing), stale (the last value is old), no data (never seen). ! marks a worker far below "
+        "the others of its node. The charts belong to the selected row; c shows the next ones, "
+        "b draws them with blocks, braille or ASCII."
+    )
+
+    DEFAULT_CSS = """
+    UtilizationPane { layout: vertical; }
+    UtilizationPane .charts { height: 0; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._workers: dict[str, WorkerReadings] = {}
+        self._all: dict[str, tuple[WorkerReadings, ...]] = {}
+        self._filter = ""
+        self._first_chart = 0
+        self._next_charts = 0.0
+        self._subject: Subject | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out rows and charts."""
+        context = self.context
+        self._curves = CurveBook(context.store.logs)
+        self._glyphs = Glyphs.ASCII if context.options.ascii else Glyphs.BLOCK
+        self._view = RowView(self, plain=context.options.ascii)
+        self._charts = SpanView(self._draw_charts, classes="charts")
+        yield self._view
+        yield self._charts
+
+    def on_mount(self) -> None:
+        """Show what is known already."""
+        self._subject = self.context.subject
+        self._curves.sync()
+        self._read(tuple(self.context.snapshot.nodes))
+
+    def on_resize(self) -> None:
+        """Divide the room between rows and charts."""
+        self._divide()
+
+    def apply(self, changes: ChangeSet) -> None:
+        """Read what changed anew."""
+        if not self.is_mounted:
+            return
+        snapshot = self.context.snapshot
+        touched = {name for name in changes.nodes if name in snapshot.nodes}
+        if changes.series or changes.runs:
+            touched |= {
+                name
+                for name, node in snapshot.nodes.items()
+                if node.node_id in changes.series or node.run in changes.runs
+            }
+        gone = self._all.keys() - snapshot.nodes.keys()
+        if touched or gone or changes.connection or changes.sources:
+            for name in gone:
+                del self._all[name]
+            self._read(tuple(touched))
+        if (changes.logs and self._curves.sync()) or touched:
+            self._sync_charts()
+
+    def tick(self, now: datetime) -> None:  # noqa: ARG002
+        """Let values grow stale, and charts go on, where it is time."""
+        if self.context.clock.monotonic() >= self._next_charts:
+            self._read(tuple(self.context.snapshot.nodes))
+            self._sync_charts()
+
+    def selection_changed(self, subject: Subject | None) -> None:
+        """Go to the first worker of what was selected."""
+        self._subject = subject
+        if not self.is_mounted:
+            return
+        if subject is not None and subject.node and not self._view.has_focus:
+            keys = (key for key, row in self._workers.items() if row.node.name == subject.node)
+            self._view.select(next(keys, ""))
+        self._sync_charts(at_once=True)
+
+    def filter(self, text: str) -> None:
+        """Show only matching rows."""
+        self._filter = text
+        self._show_rows()
+
+    def perform(self, action_id: str) -> None:
+        """Carry out one of this pane's actions."""
+        if action_id == "charts-next":
+            self._first_chart += 1
+        elif action_id == "charts-glyphs":
+            order = [Glyphs.BLOCK, Glyphs.BRAILLE, Glyphs.ASCII]
+            self._glyphs = order[(order.index(self._glyphs) + 1) % len(order)]
+        self._sync_charts(at_once=True)
+
+    def empty_reason(self) -> str:
+        """Say why there is no row."""
+        if self._workers:
+            return ""
+        if self._all:
+            return "No worker matches the filter."
+        return (
+            source_problem(self.context, NODES)
+            or nothing_runs(self.context)
+            or "There is no node now, so nothing is measured."
+        )
+
+    def copy_text(self) -> str:
+        """Return the selected row in words."""
+        row = self._workers.get(self._view.selected)
+        if row is None:
+            return ""
+        now = self.context.now()
+        parts = [f"{measure} {cell_of(row, measure, now).text}" for measure in CELLS.values()]
+        return f"{safe_text(row.node.node_id)} worker {row.worker}: {', '.join(parts)}"
+
+    def title_note(self) -> str:
+        """Say that nothing here is a real accelerator, where that is so."""
+        return EMULATED if self._is_emulator() else ""
+
+    def on_row_view_moved(self, event: RowView.Moved) -> None:
+        """Show the charts of the row that the cursor is on now."""
+        event.stop()
+        self._sync_charts(at_once=True)
+
+    # What the table asks for.
+
+    def keys(self) -> Sequence[str]:
+        """Return the keys of all rows."""
+        return tuple(self._workers)
+
+    def head(self, width: int) -> list[Spans]:
+        """Return what is wrong with the source, and the titles."""
+        reason = self.empty_reason()
+        if reason:
+            return [(Span(line, "muted"),) for line in wrap_words(reason, max(1, width))]
+        problem = source_problem(self.context, METRICS)
+        rows = [header_of(columns_that_fit(COLUMNS, width))]
+        return [(Span(problem, "chart-warn"),), *rows] if problem else rows
+
+    def row(self, key: str, width: int) -> Spans:
+        """Return one row."""
+        row = self._workers[key]
+        columns = columns_that_fit(COLUMNS, width)
+        now = self.context.now()
+        cells = {title: cell_of(row, measure, now) for title, measure in CELLS.items()}
+        cells["WORKER"] = worker_name(row)
+        spark = next((column for column in columns if column.title == "LAST 30 MIN"), None)
+        if spark is not None:
+            plain = self.context.options.ascii
+            cells[spark.title] = spark_of(row, spark.width, now, plain=plain)
+        return row_of(columns, cells)
+
+    # Reading and drawing.
+
+    def _read(self, names: Sequence[str]) -> None:
+        """Read the utilization of these nodes and show it."""
+        snapshot = self.context.snapshot
+        for name in names:
+            node = snapshot.nodes.get(name)
+            if node is not None:
+                series = self.context.store.series.of(node.node_id)
+                self._all[name] = tuple(read_node(node, series, self._evidence(node)))
+        self._show_rows()
+
+    def _evidence(self, node: Node) -> Evidence:
+        snapshot = self.context.snapshot
+        status = snapshot.sources.get(METRICS)
+        interval = timedelta(seconds=status.interval_s if status else 0)
+        run = snapshot.runs.get(node.run or "")
+        return Evidence(
+            now=self.context.now(),
+            period=min(GOOGLE_PERIOD, interval) if interval else GOOGLE_PERIOD,
+            times=snapshot.times.get(node.name),
+            is_training=run is not None and run.state is RunState.TRAINING,
+        )
+
+    def _show_rows(self) -> None:
+        order = sorted(self._all, key=lambda name: (not self._all[name][0].node.is_billing, name))
+        self._workers = {
+            row.key: row
+            for name in order
+            for row in self._all[name]
+            if matches(
+                self._filter,
+                f"{row.node.node_id}:{row.worker} {row.node.run or ''} {row.node.state} "
+                f"{row.node.accelerator_type} {row.node.zone}",
+            )
+        }
+        self._view.sync()
+        self._divide()
+
+    def _divide(self) -> None:
+        """Give the charts what the rows leave, but never less than half where they fit at all."""
+        height = self.size.height
+        rows = len(self._workers) + 1
+        room = max(height - rows, height // 2)
+        wanted = room if room >= LEAST_HEIGHT else 0
+        current = self._charts.styles.height
+        if current is None or current.value != wanted:
+            self._charts.styles.height = wanted
+
+    def _sync_charts(self, *, at_once: bool = False) -> None:
+        moment = self.context.clock.monotonic()
+        if at_once or moment >= self._next_charts:
+            self._charts.sync()
+            spent = self.context.clock.monotonic() - moment
+            self._next_charts = moment + max(CHART_INTERVAL_S, spent * BUSY_SHARE)
+
+    def _draw_charts(self, width: int, height: int) -> list[Spans]:
+        requests = self._requests()
+        if not requests:
+            return []
+        first = self._first_chart % len(requests)
+        ordered = requests[first:] + requests[:first]
+        inner = draw_charts(
+            ordered, width - 2, height, self.context.now().timestamp(), self._glyphs
+        )
+        return [(Span(" "), *spans) for spans in inner]
+
+    def _requests(self) -> list[ChartRequest]:
+        row = self._workers.get(self._view.selected)
+        run = (row.node.run if row else None) or (self._subject.run if self._subject else None)
+        requests = self._training(run) if run else []
+        requests += self._of_worker(row) if row else []
+        return sorted(requests, key=lambda request: not request.samples)
+
+    def _training(self, run: str) -> list[ChartRequest]:
+        newest = self._curves.newest(run)
+        about = safe_text(run, 40)
+        if newest is not None and newest.step is not None:
+            about += f" step {newest.step}" + (f"/{newest.target}" if newest.target else "")
+        ticks = {"loss": plain_number, "examples_per_second": plain_number, "step_time_s": seconds}
+        return [
+            ChartRequest(
+                title=title,
+                about=about,
+                samples=self._curves.samples(run, name),
+                tick=ticks[name],
+                floor=None if name == "loss" else 0.0,
+                nothing=f"no steps of {safe_text(run, 40)} yet",
+            )
+            for name, title in CURVES.items()
+        ]
+
+    def _of_worker(self, row: WorkerReadings) -> list[ChartRequest]:
+        name = worker_name(row).text
+        emulated = f", {EMULATED}" if self._is_emulator() else ""
+        shares = (Measure.DUTY, Measure.CPU)
+        requests = [
+            ChartRequest(
+                title=str(measure),
+                about=name + (emulated if measure is Measure.DUTY else ""),
+                samples=row.of(measure).history,
+                tick=percent,
+                floor=0.0,
+                ceiling=100.0,
+            )
+            for measure in shares
+        ]
+        requests += [
+            ChartRequest(str(measure), name, row.of(measure).history, size, floor=0.0)
+            for measure in (Measure.MEMORY, Measure.HBM_USED)
+            if row.of(measure).history
+        ]
+        return requests
+
+    def _is_emulator(self) -> bool:
+        connection = self.context.snapshot.connection
+        return connection is not None and connection.is_emulator

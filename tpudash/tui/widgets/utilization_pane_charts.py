@@ -1,0 +1,136 @@
+"""The charts of the utilization pane: as many beside each other as there is room for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tpudash.tui.format import bytes_size, number
+from tpudash.tui.widgets.chart import Frame, Glyphs, draw_chart
+from tpudash.tui.widgets.span_view import Span, Spans, cut_spans, fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tpudash.tui.widgets.spark import Sample
+
+LEAST_WIDTH: Final = 36
+LEAST_HEIGHT: Final = 5
+"""Rows of one chart with its title and its axis of time."""
+WINDOWS_S: Final = tuple(
+    minutes * 60 for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440, 4320, 10080)
+)
+MAX_SPAN_S: Final = WINDOWS_S[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRequest:
+    """One chart.
+
+    Attributes:
+        title: What is shown.
+        about: Whose it is, and where it comes from.
+        tick: Turns a value into a short text with its unit.
+        ceiling: A value that the axis has to reach, such as 100 for percent.
+    """
+
+    title: str
+    about: str
+    samples: Sequence[Sample]
+    tick: Callable[[float], str]
+    floor: float | None = None
+    ceiling: float | None = None
+    nothing: str = "no values yet"
+
+
+def percent(value: float) -> str:
+    """Return a share in percent."""
+    return f"{value:.0f}%"
+
+
+def seconds(value: float) -> str:
+    """Return a short time."""
+    return f"{value * 1000:.3g}ms" if abs(value) < 1 else f"{value:.3g}s"
+
+
+def plain_number(value: float) -> str:
+    """Return a number as short as it can be told apart from its neighbours."""
+    if value and abs(value) < 0.01:
+        return f"{value:.1e}"
+    return f"{value:.3g}" if abs(value) < 100 else number(value)
+
+
+def size(value: float) -> str:
+    """Return a number of bytes."""
+    return bytes_size(value).replace("iB", "").replace(" ", "")
+
+
+def draw_charts(
+    requests: Sequence[ChartRequest], width: int, height: int, now: float, glyphs: Glyphs
+) -> list[Spans]:
+    """Return as many of the charts as fit beside each other, the first ones first.
+
+    Args:
+        requests: The charts, the most wanted first.
+        width: Cells of a row.
+        height: Rows.
+        now: The present as POSIX time, which is the right edge.
+        glyphs: What to draw with.
+    """
+    count = min(len(requests), max(1, (width + 2) // (LEAST_WIDTH + 2)))
+    if not count or height < LEAST_HEIGHT or width < 10:
+        return []
+    each = (width - 2 * (count - 1)) // count
+    columns = [_draw_one(request, each, height, now, glyphs) for request in requests[:count]]
+    rows: list[Spans] = []
+    for y in range(height):
+        spans: list[Span] = []
+        for at, column in enumerate(columns):
+            spans += [Span("  ")] if at else []
+            spans += column[y] if y < len(column) else [Span(" " * each)]
+        rows.append(tuple(spans))
+    return rows
+
+
+def _draw_one(
+    request: ChartRequest, width: int, height: int, now: float, glyphs: Glyphs
+) -> list[Spans]:
+    title = _title(request, width)
+    if not request.samples:
+        return [title, (Span(fit(request.nothing, width), "muted"),)]
+    frame = replace(
+        _frame(request, now, width),
+        floor=request.floor,
+        ceiling=request.ceiling,
+    )
+    rows = draw_chart(request.samples, width, height - 1, frame, glyphs)
+    drawn = [(Span(row.label, "chart-axis"), Span(row.plot, "chart-line")) for row in rows[:-1]]
+    axis = (Span(rows[-1].label + rows[-1].plot, "chart-axis"),)
+    return [title, *drawn, axis]
+
+
+def _title(request: ChartRequest, width: int) -> Spans:
+    last = request.tick(request.samples[-1][1]) if request.samples else ""
+    spans = (
+        Span(request.title, "", bold=True),
+        Span(f" {last}" if last else "", "chart-line", bold=True),
+        Span(f"  {request.about}" if request.about else "", "muted"),
+    )
+    return cut_spans(spans, width)
+
+
+def _frame(request: ChartRequest, now: float, width: int) -> Frame:
+    """Return a window of round length, so that a chart moves by whole cells and stays calm."""
+    first = max(request.samples[0][0], now - MAX_SPAN_S)
+    window = next((one for one in WINDOWS_S if one >= now - first), MAX_SPAN_S)
+    cell = max(1.0, window / max(1, width))
+    end = math.ceil(max(now, request.samples[-1][0]) / cell) * cell
+    return Frame(end - window, end, request.tick, left=f"-{_span(window)}", right="now")
+
+
+def _span(window: float) -> str:
+    minutes = int(window // 60)
+    if minutes < 60:
+        return f"{minutes}m"
+    return f"{minutes // 60}h" if minutes < 2880 else f"{minutes // 1440}d"

@@ -1,0 +1,80 @@
+"""Training curves out of the trainer's own step events, as the log ring receives them."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tpudash.tui.widgets.log_view_events import figure
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tpudash.domain.log import LogEntry
+    from tpudash.store.log_ring import LogRing
+    from tpudash.tui.widgets.spark import Sample
+
+CURVES: Final = {"loss": "loss", "examples_per_second": "examples/s", "step_time_s": "step time"}
+"""Fields of a step event, and how they are called on the screen."""
+MAX_STEPS: Final = 4_000
+MAX_RUNS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step event."""
+
+    time: datetime
+    step: int | None
+    target: int | None
+    figures: dict[str, float]
+
+
+class CurveBook:
+    """The newest steps of every run; reads only what the ring got since the last time."""
+
+    def __init__(self, ring: LogRing) -> None:
+        self._ring = ring
+        self._arrived = 0
+        self._steps: defaultdict[str, deque[Step]] = defaultdict(lambda: deque(maxlen=MAX_STEPS))
+
+    def sync(self) -> bool:
+        """Take in new step events; returns whether there were any."""
+        if self._arrived == self._ring.arrived:
+            return False
+        tail = self._ring.tail_since(self._arrived)
+        fresh = [entry for number, entry in tail if number >= self._arrived]
+        self._arrived = self._ring.arrived
+        found = False
+        for entry in fresh:
+            if entry.run and entry.event == "step":
+                self._add(entry.run, entry)
+                found = True
+        return found
+
+    def samples(self, run: str, name: str) -> list[Sample]:
+        """Return one figure of a run as (POSIX time, value), oldest first."""
+        steps = self._steps.get(run, ())
+        return sorted(
+            (one.time.timestamp(), one.figures[name]) for one in steps if name in one.figures
+        )
+
+    def newest(self, run: str) -> Step | None:
+        """Return the newest step of a run, or None."""
+        return max(self._steps.get(run, ()), key=lambda one: one.time, default=None)
+
+    def _add(self, run: str, entry: LogEntry) -> None:
+        payload = entry.payload or {}
+        step, target = figure(payload, "step"), figure(payload, "target_step")
+        figures = {name: value for name in CURVES if (value := figure(payload, name)) is not None}
+        if run not in self._steps and len(self._steps) >= MAX_RUNS:
+            self._steps.pop(next(iter(self._steps)))
+        self._steps[run].append(
+            Step(
+                entry.timestamp,
+                None if step is None else int(step),
+                None if target is None else int(target),
+                figures,
+            )
+        )
