@@ -82,8 +82,10 @@ class LogView(Widget, can_focus=True):
     @property
     def behind(self) -> int:
         """How many shown lines are below the last visible one, or were not even taken in."""
-        below = len(self.lines.shown) - 1 - self._last_visible if self.lines.shown else 0
-        return 0 if self.following else max(0, below) + self.lines.unread
+        if self.following:
+            return 0
+        self._strips()
+        return max(0, len(self.lines.shown) - 1 - self._last_visible) + self.lines.unread
 
     @property
     def side(self) -> int:

@@ -85,7 +85,7 @@ def _term(found: re.Match[str]) -> Term | str | None:
     if key in KEYS:
         return _field(key, value, is_inverse=is_inverse)
     word = f"{key}:{value}" if key else value
-    is_half_typed = word == "!" or word.removesuffix(":") in KEYS and word.endswith(":")
+    is_half_typed = word == "!" or (word.removesuffix(":") in KEYS and word.endswith(":"))
     if not word or is_half_typed:
         return None
     lowered = word.lower()
