@@ -57,8 +57,7 @@ def emulator() -> None:
 @click.option(
     "--state-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    help="Folder of the emulator's state, its nodes' disks and its bucket.",
+    help="Folder of the state, the nodes' disks and the bucket; see also: tpudash paths.",
 )
 @click.option(
     "--ready-file",
@@ -73,10 +72,13 @@ def emulator() -> None:
 @click.option(
     "--exit-with-stdin", is_flag=True, help="End at the end of standard input, as a child would."
 )
+@pass_state
 def serve(
+    state: CliState,
+    /,
     *,
     port: int,
-    state_dir: Path,
+    state_dir: Path | None,
     ready_file: Path | None,
     seed: int | None,
     metrics_period: float,
@@ -91,8 +93,9 @@ def serve(
 
     if metrics_period <= 0:
         raise UsageError("--metrics-period must be more than 0s")
+    folder = state_dir or state.paths.state_dir / "emulator"
     settings = EmulatorSettings(
-        state_dir=state_dir.absolute(),
+        state_dir=folder.absolute(),
         port=port,
         ready_file=ready_file.absolute() if ready_file else None,
         seed=seed,

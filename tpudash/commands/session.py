@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpudash.commands.own_log import start_own_log
-from tpudash.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,25 +52,27 @@ def prepare(state: CliState) -> None:
     """Check what every connection needs, and set the process up for it; connects to nothing.
 
     Raises:
-        ConfigurationError: The settings are wrong, or no project is set.
+        ConfigurationError: The settings are wrong.
     """
     # gRPC's core writes to stderr by itself, which no screen survives.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    settings = state.settings
-    start_own_log(state.paths.log_file, "DEBUG" if state.debug else settings.log_level)
-    if not settings.project:
-        raise ConfigurationError(
-            "no project is set",
-            hint="give --project ID, or set TPUDASH_PROJECT or `project` in the settings file",
-        )
+    level = "DEBUG" if state.debug else state.settings.log_level
+    start_own_log(state.paths.log_file, level)
 
 
 def make_connection(settings: Settings) -> Connection:
     """Return a new connection that has not been used yet."""
     from tpudash.gateways.connection import Connection, ConnectionOptions
 
-    return Connection(ConnectionOptions(project=settings.project or "", endpoint=settings.endpoint))
+    return Connection(
+        ConnectionOptions(
+            project=settings.project,
+            endpoint=settings.endpoint,
+            quota_project=settings.quota_project,
+            impersonate=settings.impersonate,
+        )
+    )
 
 
 @asynccontextmanager

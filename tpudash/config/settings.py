@@ -47,6 +47,12 @@ class Settings:
     endpoint: str | None = _setting(
         None, "HOST:PORT of a local endpoint for every API, in plaintext; loopback only"
     )
+    quota_project: str | None = _setting(
+        None,
+        "Project whose quota and billing the calls use",
+        variables=("GOOGLE_CLOUD_QUOTA_PROJECT",),
+    )
+    impersonate: str | None = _setting(None, "E-mail of a service account to act as")
     bucket: str | None = _setting(
         None, "Where runs keep their files: gs://BUCKET, or a local folder with the emulator"
     )

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tpudash.domain.failure import ErrorClass
 from tpudash.errors import TpudashError, UnreachableError
 from tpudash.store.changes import Connected
 from tpudash.store.snapshot import ConnectionInfo
@@ -109,14 +108,15 @@ class Link:
     async def failed(self, error: Exception) -> None:
         """Note that a source failed; gives the connection up when it seems to be lost.
 
-        An expired sign-in is only seen by clients that are built anew, and a channel that has
-        been dead for long is slow to try again.
+        A channel that has been dead for long is slow to try again. A permission that is missing
+        is no reason: other sources may well be allowed to ask.
         """
         if self._cloud is None:
             return
-        if isinstance(error, UnreachableError):
-            self._failures += 1
-        if _is_sign_in_over(error) or self._failures >= LOST_AFTER_FAILURES:
+        if not isinstance(error, UnreachableError):
+            return
+        self._failures += 1
+        if self._failures >= LOST_AFTER_FAILURES:
             self._failures = 0
             await self.close()
 
@@ -129,9 +129,3 @@ class Link:
             await connector.close()
         except Exception:
             logger.warning("closing the connection failed", exc_info=True)
-
-
-def _is_sign_in_over(error: Exception) -> bool:
-    """Whether the credentials have expired; a permission that is missing is another thing."""
-    failure = getattr(error, "failure", None)
-    return failure is not None and failure.error_class == ErrorClass.AUTH_EXPIRED
