@@ -82,6 +82,8 @@ class RunSpec:
         bucket: `gs://NAME`, or an absolute folder on this machine.
         run_url: `BUCKET/tpudash/runs/RUN`.
         max_cost_usd: The most that the run may cost, or None for no cap.
+        attempt_started: When the newest attempt was begun, or None in older records.
+        candidate_zones: Zones to try, in order of preference; empty means `zone` alone.
         deleted: When its owner deleted its nodes, if that was the last thing done.
         failure: Why its node could not be made, if that was the last thing tried.
     """
@@ -104,6 +106,8 @@ class RunSpec:
     seed: int | None = None
     delete_node_when_done: bool = False
     max_cost_usd: float | None = None
+    attempt_started: datetime | None = None
+    candidate_zones: tuple[str, ...] = ()
     deleted: datetime | None = None
     failure: dict[str, Any] | None = None
     schema: int = SCHEMA
@@ -113,9 +117,14 @@ class RunSpec:
         """The id of the node that this attempt runs on."""
         return f"{self.run}-{self.attempt}"
 
-    def next_attempt(self) -> RunSpec:
-        """Return the spec of the attempt after this one."""
-        return replace(self, attempt=self.attempt + 1, deleted=None, failure=None)
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones to try, the one that was used last first."""
+        return tuple(dict.fromkeys((self.zone, *self.candidate_zones)))
+
+    def begun_again(self, attempt: int, started: datetime) -> RunSpec:
+        """Return the spec of a later attempt, begun at `started`."""
+        return replace(self, attempt=attempt, attempt_started=started, deleted=None, failure=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +221,16 @@ class Run:
         return max(0, self.step - (self.checkpoint_step or 0))
 
 
+def run_url_of(bucket: str, run: str) -> str:
+    """Return the folder of a run in a bucket: `BUCKET/tpudash/runs/RUN`."""
+    return f"{runs_url_of(bucket)}/{run}"
+
+
+def runs_url_of(bucket: str) -> str:
+    """Return the folder of all runs in a bucket."""
+    return f"{bucket.rstrip('/')}/tpudash/runs"
+
+
 class RecordError(ValueError):
     """A record is not what it should be; the text says which field and why."""
 
@@ -231,6 +250,24 @@ def decode_record(kind: type[RecordT], data: bytes | str) -> RecordT:
         msg = f"schema {schema} is newer than this tpudash understands ({SCHEMA})"
         raise RecordError(msg)
     return record
+
+
+def decode_spec(data: bytes | str) -> RunSpec:
+    """Decode a run's spec, and see that it names the folder that its bucket and name give.
+
+    A spec may come from a node that somebody else made; what it names is written to later.
+
+    Raises:
+        RecordError: Not a spec, or one whose folder lies elsewhere.
+    """
+    spec = decode_record(RunSpec, data)
+    if not RUN_NAME_PATTERN.fullmatch(spec.run):
+        msg = f"{spec.run!r} is not the name of a run"
+        raise RecordError(msg)
+    if spec.run_url != run_url_of(spec.bucket, spec.run):
+        msg = f"run_url {spec.run_url!r} is not the folder of {spec.run!r} in {spec.bucket!r}"
+        raise RecordError(msg)
+    return spec
 
 
 def encode_record(record: RunSpec | AttemptRecord | RunResult) -> bytes:

@@ -1,0 +1,376 @@
+"""What a run is doing, derived from its records, its nodes and its requests; pure.
+
+The age of evidence outranks what a record claims: an agent that fell silent claims nothing, and a
+node that is gone trains nothing, whatever was written last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tpudash.domain.node import TRANSIENT_STATES, Node, NodeState
+from tpudash.domain.request import WAITING_REQUEST_STATES, RequestState
+from tpudash.domain.run import AttemptRecord, AttemptState, Run, RunResult, RunSpec, RunState
+from tpudash.domain.run_steps import (
+    checkpoint_of,
+    restart_alarm,
+    step_of,
+    steps_lost,
+    target_of,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tpudash.domain.request import QueuedResource
+
+Verdict: TypeAlias = tuple[RunState, str]
+
+_STARTING_STATES: Final = frozenset({NodeState.CREATING, NodeState.STARTING})
+_HALTED_STATES: Final = frozenset({NodeState.STOPPED, NodeState.STOPPING})
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long silence is taken for nothing unusual.
+
+    Attributes:
+        silence_s: Age of an attempt's record from which its claims no longer count.
+        start_s: Time that an attempt may take until its agent writes for the first time.
+    """
+
+    silence_s: float = 120.0
+    start_s: float = 900.0
+
+
+PATIENCE: Final = Patience()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunEvidence:
+    """Everything that is known of one run.
+
+    Attributes:
+        nodes: Nodes that carry its label, dead ones included.
+        unreachable: Zones whose nodes are unknown now.
+        problems: What could not be read, a clause each, such as "run.json is damaged: ...".
+        records_unread: Whether the bucket did not answer, so that a missing record means nothing.
+    """
+
+    name: str
+    owner: str
+    spec: RunSpec | None = None
+    attempts: tuple[AttemptRecord, ...] = ()
+    result: RunResult | None = None
+    nodes: tuple[Node, ...] = ()
+    requests: tuple[QueuedResource, ...] = ()
+    unreachable: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    records_unread: bool = False
+
+    @property
+    def attempt(self) -> int:
+        """The newest attempt that anything tells of, from 1."""
+        return max(
+            self.spec.attempt if self.spec else 1,
+            *(record.attempt for record in self.attempts),
+            *(node.attempt or 1 for node in self.nodes),
+            1,
+        )
+
+    @property
+    def record(self) -> AttemptRecord | None:
+        """The record of the newest attempt."""
+        return next((one for one in self.attempts if one.attempt == self.attempt), None)
+
+    @property
+    def node(self) -> Node | None:
+        """The node of the newest attempt; of several, the most alive."""
+        own = [node for node in self.nodes if (node.attempt or 1) == self.attempt]
+        own.sort(key=lambda node: (node.is_dead, node.state != NodeState.READY, node.name))
+        return own[0] if own else None
+
+    @property
+    def zone(self) -> str:
+        """The zone of the newest attempt, or "" when nothing tells."""
+        record = self.record
+        if record is not None and record.zone:
+            return record.zone.rsplit("/", 1)[-1]
+        return self.spec.zone if self.spec else ""
+
+
+def derive_run(evidence: RunEvidence, now: datetime, patience: Patience = PATIENCE) -> Run:
+    """Put a run together as it stands at `now`."""
+    state, reason = _judge(_Case(evidence, now, patience))
+    record, result = evidence.record, evidence.result
+    return Run(
+        name=evidence.name,
+        owner=evidence.owner,
+        state=state,
+        spec=evidence.spec,
+        reason=" ".join((*_alarms(evidence), reason, *_footnotes(evidence))),
+        step=result.step if result else step_of(evidence.attempts),
+        target_step=target_of(evidence.spec, evidence.attempts),
+        checkpoint_step=checkpoint_of(evidence.attempts),
+        attempts=evidence.attempts,
+        steps_lost=steps_lost(evidence.attempts),
+        nodes=tuple(node.name for node in evidence.nodes),
+        result=result,
+        last_heard=max((one.updated for one in evidence.attempts), default=None),
+        loss=record.loss if record else None,
+        accuracy=record.accuracy if record else None,
+        examples_per_second=record.examples_per_second if record else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    evidence: RunEvidence
+    now: datetime
+    patience: Patience
+
+    @property
+    def beginning(self) -> RunState:
+        return RunState.LAUNCHING if self.evidence.attempt == 1 else RunState.RESUMING
+
+    @property
+    def attempt_began(self) -> datetime | None:
+        node, spec = self.evidence.node, self.evidence.spec
+        if node is not None and node.create_time is not None:
+            return node.create_time
+        if spec is not None and spec.attempt == self.evidence.attempt:
+            return spec.attempt_started or spec.created
+        return None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the agent had time enough to write for the first time."""
+        began = self.attempt_began
+        return began is not None and self.now - began > timedelta(seconds=self.patience.start_s)
+
+    def is_silent(self, record: AttemptRecord) -> bool:
+        return self.now - record.updated > timedelta(seconds=self.patience.silence_s)
+
+    def age(self, since: datetime | None) -> str:
+        return "at an unknown time" if since is None else f"{age_text(self.now - since)} ago"
+
+    @property
+    def last_heard(self) -> str:
+        record = self.evidence.record
+        if record is None:
+            return "its agent has not written yet"
+        at = f" at step {record.step}" if record.step is not None else ""
+        return f"last heard {self.age(record.updated)}{at}"
+
+    @property
+    def resume(self) -> str:
+        step = checkpoint_of(self.evidence.attempts)
+        where = "from the start" if step is None else f"from step {step}"
+        return f"`tpudash resume {self.evidence.name}` continues it {where}"
+
+    @property
+    def look(self) -> str:
+        return f"see `tpudash logs {self.evidence.name}`"
+
+
+def _judge(case: _Case) -> Verdict:
+    for rule in (_deleted, _finished, _failed, _by_node, _by_request, _by_silence_of_zone):
+        verdict = rule(case)
+        if verdict is not None:
+            return verdict
+    return _without_node(case)
+
+
+def _deleted(case: _Case) -> Verdict | None:
+    spec = case.evidence.spec
+    if spec is None or spec.deleted is None:
+        return None
+    if any(_is_live(node) for node in case.evidence.nodes):
+        return None
+    name = case.evidence.name
+    return RunState.DELETED, (
+        f"Its nodes were deleted {case.age(spec.deleted)}; its checkpoints are kept and "
+        f"`tpudash resume {name}` goes on from them."
+    )
+
+
+def _finished(case: _Case) -> Verdict | None:
+    evidence = case.evidence
+    record, result = evidence.record, evidence.result
+    if result is None and (record is None or record.state != AttemptState.FINISHED):
+        return None
+    step = result.step if result else record.step if record else None
+    reached = "It reached its target" if step is None else f"It reached step {step}"
+    if any(_is_live(node) for node in evidence.nodes):
+        return RunState.FINISHED, (
+            f"{reached}, but its node is still there and may cost money: "
+            f"`tpudash delete {evidence.name}` removes the node and keeps the checkpoints."
+        )
+    return RunState.FINISHED, f"{reached}; nothing is left to do."
+
+
+def _failed(case: _Case) -> Verdict | None:
+    evidence = case.evidence
+    record, spec = evidence.record, evidence.spec
+    if record is not None and record.state == AttemptState.FAILED:
+        return RunState.FAILED, _told(record.error, "Its trainer failed", case.look)
+    if spec is None or spec.failure is None or record is not None:
+        return None
+    if evidence.node is not None or spec.attempt != evidence.attempt:
+        return None
+    return RunState.FAILED, _told(spec.failure, "Its node could not be made", case.resume)
+
+
+def _by_node(case: _Case) -> Verdict | None:
+    node = case.evidence.node
+    if node is None:
+        return None
+    name = node.node_id
+    if node.is_dead:
+        return RunState.PREEMPTED, (
+            f"Node {name} is {node.state} and never comes back ({case.last_heard}); {case.resume}."
+        )
+    if node.state == NodeState.DELETING:
+        return RunState.PREEMPTED, f"Node {name} is being deleted; once it is gone {case.resume}."
+    if node.state in _STARTING_STATES:
+        return case.beginning, f"Node {name} is {node.state}, begun {case.age(node.create_time)}."
+    if node.state == NodeState.READY:
+        return _on_ready_node(case, node)
+    return _on_halted_node(case, node)
+
+
+def _on_halted_node(case: _Case, node: Node) -> Verdict:
+    name, record = node.node_id, case.evidence.record
+    if record is not None and record.state == AttemptState.TRAINING and not case.is_silent(record):
+        return RunState.TRAINING, f"It trains although node {name} is {node.state}."
+    if node.state in _HALTED_STATES:
+        return RunState.STALLED, (
+            f"Node {name} is {node.state}: start it again, or delete it; after that {case.resume}."
+        )
+    if node.state in TRANSIENT_STATES:
+        return RunState.WAITING, (
+            f"Node {name} is {node.state}, which ends by itself ({case.last_heard})."
+        )
+    return RunState.STALLED, (
+        f"Node {name} is {node.state} ({case.last_heard}); look at the node before doing anything."
+    )
+
+
+def _on_ready_node(case: _Case, node: Node) -> Verdict:
+    record = case.evidence.record
+    if record is None:
+        return _ready_without_record(case, node)
+    if record.state == AttemptState.PREEMPTED:
+        return RunState.PREEMPTED, (
+            f"The trainer saved its work and left node {node.node_id}, which is being taken away "
+            f"({case.last_heard}); {case.resume}."
+        )
+    if case.is_silent(record):
+        return RunState.STALLED, (
+            f"Its agent is silent ({case.last_heard}) although node {node.node_id} is READY and "
+            f"may cost money: {case.look}, and if nothing moves {case.resume}."
+        )
+    if record.state == AttemptState.STARTING or record.step is None:
+        stage = f"; the trainer is at {record.stage}" if record.stage else ""
+        return case.beginning, f"Node {node.node_id} is READY{stage} ({case.last_heard})."
+    return RunState.TRAINING, f"It trains on node {node.node_id} ({case.last_heard})."
+
+
+def _ready_without_record(case: _Case, node: Node) -> Verdict:
+    if case.evidence.records_unread:
+        return RunState.STALLED, (
+            f"Node {node.node_id} is READY, but whether it trains is not known: the run's bucket "
+            f"could not be read."
+        )
+    if case.is_late:
+        return RunState.STALLED, (
+            f"Node {node.node_id} was made {case.age(case.attempt_began)} and its agent has never "
+            f"written: {case.look} for its startup script, or delete the run to stop paying."
+        )
+    return case.beginning, f"Node {node.node_id} is READY and its agent has not written yet."
+
+
+def _by_request(case: _Case) -> Verdict | None:
+    for request in case.evidence.requests:
+        if request.state in WAITING_REQUEST_STATES:
+            return RunState.WAITING, (
+                f"Its queued request {request.request_id} is {request.state}, made "
+                f"{case.age(request.create_time)}; it starts when there is capacity."
+            )
+        if request.state == RequestState.FAILED and case.evidence.record is None:
+            words = request.failure or "the cloud gave no reason"
+            return RunState.FAILED, (
+                f"Its queued request {request.request_id} failed ({words}); "
+                f"delete the run to free its quota."
+            )
+    return None
+
+
+def _by_silence_of_zone(case: _Case) -> Verdict | None:
+    evidence = case.evidence
+    if evidence.zone not in evidence.unreachable:
+        return None
+    record = evidence.record
+    state = case.beginning
+    if record is not None and record.state == AttemptState.PREEMPTED:
+        state = RunState.PREEMPTED
+    elif record is not None and case.is_silent(record):
+        state = RunState.STALLED
+    elif record is not None and record.step is not None:
+        state = RunState.TRAINING
+    return state, (
+        f"Unknown, {case.last_heard}: zone {evidence.zone} does not answer, so nothing is known "
+        f"of its node and nothing should be done until it does."
+    )
+
+
+def _without_node(case: _Case) -> Verdict:
+    evidence = case.evidence
+    if evidence.record is not None:
+        return RunState.PREEMPTED, f"Its node vanished ({case.last_heard}); {case.resume}."
+    if evidence.spec is not None and not case.is_late:
+        return case.beginning, (
+            f"Attempt {evidence.attempt} was begun {case.age(case.attempt_began)} and has no node "
+            f"yet."
+        )
+    return RunState.PREEMPTED, f"It has no node, and nobody is making one; {case.resume}."
+
+
+def _alarms(evidence: RunEvidence) -> tuple[str, ...]:
+    alarms = []
+    again = restart_alarm(evidence.attempts)
+    if again:
+        alarms.append(again)
+    live = [node.node_id for node in evidence.nodes if _is_live(node)]
+    if len(live) > 1:
+        alarms.append(f"ALARM: it has {len(live)} live nodes ({', '.join(sorted(live))}).")
+    if evidence.spec is not None and evidence.spec.deleted is not None and live:
+        alarms.append(f"ALARM: it was deleted, but node {live[0]} is still there.")
+    return tuple(alarms)
+
+
+def _footnotes(evidence: RunEvidence) -> tuple[str, ...]:
+    return tuple(f"Note: {problem}." for problem in evidence.problems)
+
+
+def _is_live(node: Node) -> bool:
+    return not node.is_dead and node.state != NodeState.DELETING
+
+
+def _told(failure: dict[str, object] | None, title: str, otherwise: str) -> str:
+    told = failure or {}
+    kind, detail, hint = (str(told.get(key) or "") for key in ("class", "detail", "hint"))
+    head = f"{title} ({kind})" if kind else title
+    words = f"{head}: {detail}" if detail else head
+    return f"{words.rstrip('.')}. {hint or otherwise.capitalize()}".rstrip(".") + "."
+
+
+def age_text(age: timedelta) -> str:
+    """Return an age in its largest fitting unit: `40 s`, `3 min`, `2 h`, `5 d`."""
+    seconds = max(0, int(age.total_seconds()))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
