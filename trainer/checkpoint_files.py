@@ -77,7 +77,8 @@ class CheckpointFolder:
                 tf.io.gfile.remove(probe)
         except (tf.errors.OpError, OSError) as error:
             fault = access_error(error, f"cannot write to {self.path}")
-            fault.exit_code = ExitCode.BAD_ARGUMENTS
+            if not self._remote:
+                fault.exit_code = ExitCode.BAD_ARGUMENTS
             raise fault from error
 
     def scan(self) -> Scan:
@@ -194,8 +195,9 @@ class CheckpointFolder:
 
     def write_state(self, steps_newest_first: list[int]) -> None:
         """Write TensorFlow's `checkpoint` file anew, naming exactly the good checkpoints."""
-        names = [f"ckpt-{step}" for step in reversed(steps_newest_first)]
-        # Without times `CheckpointManager` forgets these names and never removes the files.
+        names = [self.prefix(step) for step in reversed(steps_newest_first)]
+        # Without times `CheckpointManager` forgets these names and never removes the files;
+        # whole paths, because TensorFlow garbles relative ones in a gs:// folder.
         tf.compat.v1.train.update_checkpoint_state(
             self.path,
             model_checkpoint_path=names[-1],
