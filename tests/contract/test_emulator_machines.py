@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,8 +158,9 @@ def find_sleep(directory: str) -> psutil.Process | None:
     from tpudash.emulator.machines.leftovers import processes_of
 
     for process in processes_of(Path(directory)):
-        if process.name() == "sleep":
-            return process
+        with suppress(psutil.Error):
+            if process.name() == "sleep":
+                return process
     return None
 
 
@@ -173,6 +175,25 @@ async def test_preemption_gives_notice_and_then_kills(emulator: Cloud) -> None:
     assert find_sleep(worker["directory"]) is None
     assert not [pid for pid in worker["pids"] if psutil.pid_exists(int(pid))]
     assert (await emulator.get("a")).state == State.PREEMPTED
+
+
+async def test_a_killed_watchdog_takes_its_worker_along(emulator: Cloud) -> None:
+    await emulator.create("a", metadata={"startup-script": "(setsid sleep 600 &)\nsleep 600; :"})
+    (worker,) = await describe(emulator, "a")
+    await eventually(lambda: find_sleep(worker["directory"]), "sleep runs")
+    psutil.Process(int(worker["pids"][0])).kill()
+    await eventually(lambda: find_sleep(worker["directory"]) is None, "all are killed")
+    record = emulator.emulator.world.nodes.get(node_name("a"))
+    await eventually(lambda: record.state == State.TERMINATED, "the node is TERMINATED")
+    await emulator.delete("a")
+
+
+async def test_odd_ids_stay_inside_the_state_folder(emulator: Cloud) -> None:
+    await emulator.create("kept", metadata={"startup-script": "echo kept"})
+    (kept,) = await describe(emulator, "kept")
+    await emulator.create("..", metadata={"startup-script": "true"})
+    await emulator.delete("..")
+    assert exists(kept["directory"])
 
 
 async def test_maintenance_boots_the_machine_again(emulator: Cloud) -> None:

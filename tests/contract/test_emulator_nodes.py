@@ -170,6 +170,19 @@ async def test_stock_out_ends_the_operation_and_rolls_the_node_back(emulator: Cl
     assert (await emulator.create("b")).state == State.READY
 
 
+async def test_a_reservation_that_is_too_small(emulator: Cloud) -> None:
+    await emulator.control.set_capacity("us-central1-b", "reserved:v2-8", 4)
+    await emulator.create("a", scheduling_config={"reserved": True})
+    operation = await emulator.begin("b", scheduling_config={"reserved": True})
+    with pytest.raises(exceptions.GoogleAPICallError):
+        await emulator.finish(operation)
+    status = (await emulator.tpu.get_operation({"name": operation.operation.name}, **CALL)).error
+    assert status.code == 9
+    assert EID.sub("", status.message) == (
+        "Insufficient reserved capacity. Contact customer support to increase your reservation."
+    )
+
+
 @pytest.mark.parametrize(
     ("zone", "fields", "text"),
     [

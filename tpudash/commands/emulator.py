@@ -183,7 +183,10 @@ def maintenance(
 @connection_options
 @pass_state
 def capacity(state: CliState, zone: str, accelerator_type: str, chips: str, as_json: bool) -> None:
-    """Give a ZONE so many CHIPS of a type or generation, in use or free; `none` lifts the limit."""
+    """Give a ZONE so many CHIPS of a type, in use or free; `none` lifts the limit.
+
+    Instead of a type there may be a generation (v2), or a reservation (reserved:v2-8).
+    """
     limit = _limit(chips)
     _steer(state, lambda control: control.set_capacity(zone, accelerator_type, limit))
     answer = {"zone": zone, "accelerator_type": accelerator_type, "chips": limit}

@@ -15,6 +15,7 @@ from tpudash.emulator.errors import invalid_argument, make_status
 from tpudash.emulator.faults import CONTROL_SERVICE, Fault, FaultKind
 from tpudash.emulator.messages import state_name
 from tpudash.emulator.rpc import Call, Method, Service
+from tpudash.emulator.world.limits import RESERVED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -134,11 +135,14 @@ class ControlService:
         return {"node": str(record.name), "state": None if gone else state_name(record.message)}
 
     async def set_capacity(self, request: Answer) -> Answer:
-        """Limit the chips of a zone: `zone`, `accelerator_type` (or a generation), `chips|null`."""
+        """Limit the chips of a zone: `zone`, `accelerator_type`, `chips` or null.
+
+        Instead of a type there may be a generation, or `reserved:` and a type.
+        """
         world = self._world
         zone, kind = str(request.get("zone", "")), str(request.get("accelerator_type", ""))
         known = {*world.catalogue.accelerators, *world.catalogue.generations}
-        if zone not in world.catalogue.zones or kind not in known:
+        if zone not in world.catalogue.zones or kind.removeprefix(RESERVED) not in known:
             raise invalid_argument(f'unknown zone "{zone}" or accelerator type "{kind}"')
         world.capacity.set(zone, kind, _limit(request, "chips"))
         return {}
@@ -162,11 +166,14 @@ class ControlService:
         except ValueError:
             kinds = ", ".join(FaultKind)
             raise invalid_argument(f"kind must be one of {kinds}") from None
+        zone = str(request.get("zone", "*"))
+        if kind is FaultKind.UNREACHABLE_ZONE and zone not in self._world.catalogue.zones:
+            raise invalid_argument(f'unreachable-zone needs a zone, and "{zone}" is none')
         count = request.get("count")
         rule = self._world.faults.add(
             kind,
             method=str(request.get("method", "*")),
-            zone=str(request.get("zone", "*")),
+            zone=zone,
             latency_s=_number(request, "latency_s", 0.0),
             probability=_number(request, "probability", 1.0),
             remaining=None if count is None else int(count),

@@ -59,8 +59,11 @@ class Emulator:
         """
         self._lock = StateDirLock(self.settings)
         try:
+            if self.settings.ready_file is not None:
+                self.settings.ready_file.unlink(missing_ok=True)
             self.host = ProcessHost(self.settings)
             self.world = World(self.settings, self._clock, self.host, self._has_tensorflow)
+            self.host.on_lost = self.world.lifecycle.events.lose_machine
             self.counters = CallCounters()
             self.telemetry = Telemetry(self.world, self.host)
             services = [*google_services(self.world), ControlService(self).table()]

@@ -34,7 +34,7 @@ class EmulatorSettings:
     delete_s: float = 1.5
     """Seconds from DeleteNode until the node is gone."""
 
-    max_log_entries: int = 200_000
+    max_log_entries: int = 50_000
     """Oldest log entries beyond this number are dropped."""
 
     console_limit_bytes: int = 4 * 1024 * 1024

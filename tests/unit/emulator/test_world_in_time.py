@@ -67,6 +67,11 @@ def node(**scheduling: bool) -> Any:
     return tpu_v2.Node.pb(tpu_v2.Node({**config, "scheduling_config": scheduling}))
 
 
+def set_aside(folder: Path) -> list[Path]:
+    """Return the state files that were put aside."""
+    return list(folder.glob("state.sqlite3.corrupt-*"))
+
+
 async def ready(world: World, clock: ManualClock, **scheduling: bool) -> NodeRecord:
     """Create a node and let it come up."""
     world.lifecycle.create(NAME, node(**scheduling))
@@ -187,3 +192,18 @@ async def test_limits_survive_a_restart(tmp_path: Path, clock: ManualClock) -> N
     assert second.capacity.limits == {("us-central1-b", "v2-8"): 4}
     assert second.quotas.limits == {("us-central1", "TPUV2sPerProjectPerRegionForTPUAPI"): 8}
     await second.close()
+
+
+async def test_a_record_that_cannot_be_read_sets_the_file_aside(
+    tmp_path: Path, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = EmulatorSettings(state_dir=tmp_path, seed=1)
+    first = World(settings, clock, NoHost(), lambda: True)
+    first.state.put("node", str(NAME), b"\xff\xff")
+    await first.close()
+    second = World(settings, clock, NoHost(), lambda: True)
+    assert len(second.nodes) == 0
+    second.lifecycle.create(NAME, node())
+    await second.close()
+    assert len(set_aside(tmp_path)) == 1
+    assert "set aside" in capsys.readouterr().err

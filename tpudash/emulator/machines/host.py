@@ -7,6 +7,7 @@ import itertools
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from tpudash.emulator.identifiers import ResourceName
 from tpudash.emulator.machines.image import prepare_image
@@ -14,6 +15,7 @@ from tpudash.emulator.machines.leftovers import kill_processes_of
 from tpudash.emulator.machines.worker import Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tpudash.emulator.settings import EmulatorSettings
@@ -30,8 +32,12 @@ class ProcessHost:
         self._programs = prepare_image(settings.state_dir / "image")
         self._workers: dict[str, list[Worker]] = {}
         self._trash_numbers = itertools.count()
+        self._stopping: asyncio.Future[None] | None = None
         self.endpoint = ""
         """HOST:PORT of the emulator; set before the first node starts."""
+
+        self.on_lost: Callable[[NodeRecord], None] = lambda _: None
+        """Called when a worker's watchdog ends without having been told to."""
 
         settings.nodes_dir.mkdir(exist_ok=True)
         if any(settings.nodes_dir.iterdir()):
@@ -46,7 +52,9 @@ class ProcessHost:
     def directory_of(self, name: str) -> Path:
         """Return the folder of a node's disks."""
         parsed = ResourceName.parse(name, "nodes")
-        return self._settings.nodes_dir / parsed.project / parsed.zone / parsed.id
+        parts = (quote(part, safe="").replace(".", "%2E") for part in (parsed.project, parsed.id))
+        project, node_id = parts  # escaped: an id may be as odd as ".."
+        return self._settings.nodes_dir / project / parsed.zone / node_id
 
     def workers(self) -> list[Worker]:
         """Return the workers of all running nodes."""
@@ -63,7 +71,7 @@ class ProcessHost:
         name = str(record.name)
         directory = self.directory_of(name)
         workers = [
-            Worker(record, number, directory / f"w{number}")
+            Worker(record, number, directory / f"w{number}", self._lost)
             for number in range(record.accelerator.hosts)
         ]
         self._workers[name] = workers
@@ -71,6 +79,13 @@ class ProcessHost:
         await asyncio.gather(
             *(worker.start(self._programs, self.endpoint, limit) for worker in workers)
         )
+
+    def _lost(self, worker: Worker) -> None:
+        """Bring the other workers of the node down too: a slice lives and dies as one."""
+        name = str(worker.record.name)
+        if worker in self._workers.get(name, []):
+            self._stopping = asyncio.ensure_future(self.stop(name, 0))
+            self.on_lost(worker.record)
 
     async def stop(self, name: str, notice_s: float) -> None:
         """End every worker of a node within the notice."""
@@ -97,6 +112,11 @@ class ProcessHost:
         """Set a value on every worker's metadata server."""
         for worker in self._workers.get(name, []):
             worker.announce(key, value)
+
+    def metadata_changed(self, name: str) -> None:
+        """Wake who waits for a change of the node's metadata."""
+        for worker in self._workers.get(name, []):
+            worker.metadata.wake()
 
     def guest_attributes(self, name: str, worker: int) -> dict[str, str]:
         """Return what a worker has published."""

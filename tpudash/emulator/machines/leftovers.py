@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 MARK = "TPUDASH_NODE_DIR"
 _WAIT_S = 2.0
+_POLL_S = 0.02
 
 
 def processes_of(folder: Path) -> Iterator[psutil.Process]:
@@ -30,13 +32,14 @@ def processes_of(folder: Path) -> Iterator[psutil.Process]:
 
 def kill_processes_of(folder: Path) -> int:
     """Kill them all, and return how many there were."""
-    killed = 0
+    killed: set[int] = set()
+    deadline = time.monotonic() + _WAIT_S
     while victims := list(processes_of(folder)):
         for process in victims:
             with suppress(psutil.Error):
                 process.kill()
-                killed += 1
-        _, alive = psutil.wait_procs(victims, timeout=_WAIT_S)
-        if alive:
+                killed.add(process.pid)
+        if time.monotonic() > deadline:
             break
-    return killed
+        time.sleep(_POLL_S)
+    return len(killed)

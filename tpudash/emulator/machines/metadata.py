@@ -84,7 +84,7 @@ class MetadataServer:
     ) -> str | None:
         """Wait until the text at a path differs, or the caller's time is over."""
         last = query.get("last_etag")
-        if last is not None and last not in {"0", _etag(before)}:
+        if last is not None and last != _etag(before):
             return before
         text: str | None = before
         try:

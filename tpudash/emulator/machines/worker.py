@@ -8,7 +8,7 @@ import logging
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -17,7 +17,12 @@ from tpudash.emulator.machines.instance import instance_tree
 from tpudash.emulator.machines.leftovers import kill_processes_of
 from tpudash.emulator.machines.metadata import MetadataServer
 from tpudash.emulator.world.host import HostError
-from tpudash.emulator.world.nodes import STARTUP_SCRIPT, NodeRecord
+from tpudash.emulator.world.nodes import STARTUP_SCRIPT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tpudash.emulator.world.nodes import NodeRecord
 
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 _KILL_WAIT_S = 5.0
@@ -28,13 +33,22 @@ _log = logging.getLogger(__name__)
 class Worker:
     """One TPU VM, stood in for by a process tree of this machine."""
 
-    def __init__(self, record: NodeRecord, number: int, directory: Path) -> None:
+    def __init__(
+        self,
+        record: NodeRecord,
+        number: int,
+        directory: Path,
+        on_lost: Callable[[Worker], None],
+    ) -> None:
         self.record = record
         self.number = number
         self.directory = directory
         self.announced: dict[str, str] = {}
         self.metadata = MetadataServer(lambda: instance_tree(record, number, self.announced))
         self._watchdog: asyncio.subprocess.Process | None = None
+        self._on_lost = on_lost
+        self._watch: asyncio.Task[None] | None = None
+        self._stopping = False
 
     async def start(self, programs: Path, endpoint: str, console_limit: int) -> None:
         """Boot: run the node's startup script under bash.
@@ -55,6 +69,15 @@ class Worker:
             self._watchdog = await self._spawn(config)
         except OSError as error:
             raise HostError(str(error)) from error
+        self._watch = asyncio.create_task(self._await_end(self._watchdog), name="watchdog's end")
+
+    async def _await_end(self, watchdog: asyncio.subprocess.Process) -> None:
+        """Notice a watchdog that was killed, and kill what it can no longer watch over."""
+        await watchdog.wait()
+        if not self._stopping:
+            _log.warning("the watchdog of %s ended by itself", self.directory)
+            await asyncio.to_thread(kill_processes_of, self.directory)
+            self._on_lost(self)
 
     def _config(self, programs: Path, endpoint: str, console_limit: int) -> dict[str, Any]:
         script = self.directory / STARTUP_SCRIPT
@@ -107,6 +130,7 @@ class Worker:
 
     async def stop(self, notice_s: float) -> None:
         """End the processes: SIGTERM, then SIGKILL when the notice is over."""
+        self._stopping = True
         watchdog = self._watchdog
         if watchdog is not None and watchdog.returncode is None:
             self._tell(watchdog, b"TERM\n" if notice_s > 0 else b"KILL\n")
@@ -117,6 +141,8 @@ class Worker:
                     watchdog.kill()
         if watchdog is not None and watchdog.returncode != 0:
             await asyncio.to_thread(kill_processes_of, self.directory)
+        if self._watch is not None:
+            await asyncio.wait({self._watch})
         await self.metadata.stop()
 
     @staticmethod

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 from google.api import metric_pb2, monitored_resource_pb2
 from google.cloud.monitoring_v3.types import metric_service
 from google.protobuf import empty_pb2
+from google.rpc import code_pb2
 
-from tpudash.emulator.errors import already_exists, invalid_argument, invalid_field, not_found
+from tpudash.emulator.errors import (
+    ApiError,
+    already_exists,
+    invalid_argument,
+    invalid_field,
+    not_found,
+)
 from tpudash.emulator.filters.lexer import FilterError
 from tpudash.emulator.filters.metric_filter import compile_metric_filter
 from tpudash.emulator.rpc import Call, Method, Service, raw
@@ -161,7 +168,12 @@ class MonitoringService:
         chosen = _compiled(request.filter, needs_metric=True)
         descriptor = self._descriptors.get(chosen.metric) or self._custom.get(chosen.metric)
         if descriptor is None:
-            raise not_found(f"projects/{project}/metricDescriptors/{chosen.metric}")
+            raise ApiError(
+                code_pb2.NOT_FOUND,
+                f'Cannot find metric(s) that match type = "{chosen.metric}". If a metric was '
+                "created recently, it could take up to 10 minutes to become available. "
+                "Please try again soon.",
+            )
         query = SeriesQuery(request, descriptor, self._visible_until())
         found = query.run(
             (key, points)

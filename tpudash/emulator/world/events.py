@@ -69,8 +69,8 @@ class HostEvents:
         deps.audit.terminated(record, reason)
 
     def lose_machine(self, record: NodeRecord) -> None:
-        """Note that a node's processes died with an earlier emulator."""
-        reason = "The machine was lost when the emulator ended"
+        """Note that a node's processes are gone without anyone having asked for it."""
+        reason = "The machine was lost"
         record.message.health_description = reason
         record.maintenance = {}
         self._settle(record, NodeState.TERMINATED)

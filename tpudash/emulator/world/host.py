@@ -38,6 +38,10 @@ class Host(Protocol):
         """Set a value that the workers' metadata servers offer under `instance/`."""
         ...
 
+    def metadata_changed(self, name: str) -> None:
+        """Wake who waits for a change of the node's metadata."""
+        ...
+
     def guest_attributes(self, name: str, worker: int) -> dict[str, str]:
         """Return what a worker has published, by `namespace/key`."""
         ...
@@ -56,6 +60,9 @@ class NoHost:
         """Do nothing."""
 
     def announce(self, name: str, key: str, value: str) -> None:
+        """Do nothing."""
+
+    def metadata_changed(self, name: str) -> None:
         """Do nothing."""
 
     def guest_attributes(self, name: str, worker: int) -> dict[str, str]:  # noqa: ARG002

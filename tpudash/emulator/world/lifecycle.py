@@ -7,6 +7,7 @@ maintenance of https://cloud.google.com/tpu/docs.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.protobuf import empty_pb2
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _Finish: TypeAlias = "Callable[[NodeRecord], Coroutine[Any, Any, tuple[Any, Any]]]"
 """Ends a verb and returns its response or its failing status, the other one None."""
 
+_log = logging.getLogger(__name__)
 PREEMPTIBLE_LIFE_S = 24 * 3600.0
 _DELETABLE = frozenset(
     {
@@ -123,6 +125,7 @@ class NodeLifecycle:
         mask.MergeMessage(node, record.message, True, True)
         record.message.name = str(record.name)
         self._deps.nodes.save(record)
+        self._deps.host.metadata_changed(str(record.name))
         return self._begin(record, "update", "UpdateNode", self._finish_update)
 
     def _refuse_pod(self, record: NodeRecord, verb: str) -> None:
@@ -178,13 +181,17 @@ class NodeLifecycle:
                 self._enter(record, NodeState.TERMINATED)
             text = f"The machine did not come up: {error}"
             return None, make_status(code_pb2.INTERNAL, text)
+        except Exception:  # noqa: BLE001  (the edge of an operation's task)
+            _log.exception("defect in %s of %s", verb, record.name)
+            self._enter(record, NodeState.UNKNOWN)
+            return None, make_status(code_pb2.INTERNAL, "Internal error")
 
     async def _finish_create(self, record: NodeRecord) -> tuple[Any, Any]:
         deps = self._deps
-        if not deps.capacity.has_room(record.name.zone, record.accelerator, record):
+        if not deps.capacity.has_room(record):
             await deps.clock.sleep(deps.settings.create_s / 2)
             deps.nodes.remove(record)
-            return None, deps.refusals.stock_out(record.name.zone).status
+            return None, self._no_room(record)
         await deps.clock.sleep(deps.settings.create_s)
         if record.state != NodeState.CREATING:
             refusal = deps.refusals.wrong_state("update", state_name(record.message))
@@ -193,6 +200,11 @@ class NodeLifecycle:
         await deps.host.start(record)
         self._become_ready(record)
         return record.message, None
+
+    def _no_room(self, record: NodeRecord) -> Any:
+        if record.scheduling == "reserved":
+            return self._deps.refusals.reservation_too_small().status
+        return self._deps.refusals.stock_out(record.name.zone).status
 
     def _become_ready(self, record: NodeRecord) -> None:
         record.message.health = NodeHealth.HEALTHY
@@ -232,9 +244,9 @@ class NodeLifecycle:
 
     async def _finish_start(self, record: NodeRecord) -> tuple[Any, Any]:
         deps = self._deps
-        if not deps.capacity.has_room(record.name.zone, record.accelerator, record):
+        if not deps.capacity.has_room(record):
             self._enter(record, NodeState.STOPPED)
-            return None, deps.refusals.stock_out(record.name.zone).status
+            return None, self._no_room(record)
         await deps.clock.sleep(deps.settings.create_s)
         await deps.host.start(record)
         self._become_ready(record)

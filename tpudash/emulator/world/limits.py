@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tpudash.emulator.world.nodes import NodeRecord, Nodes
     from tpudash.emulator.world.state_file import StateFile
 
+RESERVED = "reserved:"
 _CAPACITY = "capacity"
 _QUOTA = "quota"
 _FAMILIES = {"v2": "TPUV2s", "v3": "TPUV3s", "v4": "TPUV4s", "v5e": "TPUV5s"}
@@ -40,8 +41,19 @@ def quota_name(accelerator: Accelerator, *, preemptible: bool, per: str) -> str:
     return f"{family}{kind}PerProjectPer{per}ForTPUAPI"
 
 
+def _kinds_of(record: NodeRecord) -> set[str]:
+    """Return the kinds of capacity that a node uses."""
+    if record.scheduling == "reserved":
+        return {f"{RESERVED}{record.accelerator.name}"}
+    return {record.accelerator.name, record.accelerator.generation}
+
+
 class Capacity:
-    """How many chips a zone has for one accelerator type or generation, in use or free."""
+    """How many chips a zone has for one accelerator type or generation, in use or free.
+
+    Reserved nodes draw on a reservation of their own, the kind `reserved:TYPE`; without one there
+    is none.
+    """
 
     def __init__(self, nodes: Nodes, state: StateFile) -> None:
         self._nodes = nodes
@@ -54,7 +66,7 @@ class Capacity:
         nodes.listeners.append(lambda _: self._wake())
 
     def set(self, zone: str, kind: str, chips: int | None) -> None:
-        """Set or lift a limit; `kind` is an accelerator type or a generation."""
+        """Set or lift a limit; `kind` is a type, a generation, or `reserved:` and a type."""
         if chips is None:
             self.limits.pop((zone, kind), None)
             self._state.remove(_CAPACITY, f"{zone}/{kind}")
@@ -63,23 +75,29 @@ class Capacity:
             self._state.put(_CAPACITY, f"{zone}/{kind}", str(chips).encode())
         self._wake()
 
-    def has_room(self, zone: str, accelerator: Accelerator, besides: NodeRecord | None) -> bool:
-        """Return whether a slice fits beside the live nodes other than `besides`."""
-        for kind in (accelerator.name, accelerator.generation):
-            limit = self.limits.get((zone, kind))
-            if limit is None:
-                continue
-            used = sum(
-                record.accelerator.chips
-                for record in self._nodes
-                if record is not besides
-                and record.live
-                and record.name.zone == zone
-                and kind in {record.accelerator.name, record.accelerator.generation}
-            )
-            if used + accelerator.chips > limit:
-                return False
-        return True
+    def has_room(self, record: NodeRecord) -> bool:
+        """Return whether a node fits beside the other live nodes."""
+        reserved = record.scheduling == "reserved"
+        accelerator = record.accelerator
+        if reserved:
+            kind = f"{RESERVED}{accelerator.name}"
+            return self._fits(record, kind, self.limits.get((record.name.zone, kind), 0))
+        kinds = (accelerator.name, accelerator.generation)
+        limits = {kind: self.limits.get((record.name.zone, kind)) for kind in kinds}
+        return all(
+            limit is None or self._fits(record, kind, limit) for kind, limit in limits.items()
+        )
+
+    def _fits(self, record: NodeRecord, kind: str, limit: int) -> bool:
+        used = sum(
+            other.accelerator.chips
+            for other in self._nodes
+            if other is not record
+            and other.live
+            and other.name.zone == record.name.zone
+            and kind in _kinds_of(other)
+        )
+        return used + record.accelerator.chips <= limit
 
     async def wait_for_change(self) -> None:
         """Return when a limit or a node has changed."""

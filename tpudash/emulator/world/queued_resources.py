@@ -164,6 +164,7 @@ class QueuedResources:
                 node = Node()
                 node.CopyFrom(spec.node)
                 node.scheduling_config.spot |= request.message.HasField("spot")
+                node.scheduling_config.reserved |= bool(request.message.reservation_name)
                 name = ResourceName(request.name.project, request.name.zone, "nodes", node_id)
                 record = self._lifecycle.admit(name, node)
                 record.message.queued_resource = str(request.name)
@@ -213,7 +214,7 @@ class QueuedResources:
             return True
         added: list[NodeRecord] = []
         for record in records:
-            if not deps.capacity.has_room(request.name.zone, record.accelerator, record):
+            if not deps.capacity.has_room(record):
                 for other in added:
                     deps.nodes.remove(other)
                 return False

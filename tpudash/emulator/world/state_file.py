@@ -81,6 +81,13 @@ class StateFile:
             flush=True,
         )
 
+    def start_over(self, now: datetime, reason: str) -> None:
+        """Set a file aside whose records cannot be read, and begin an empty one."""
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._database.close()
+        self._set_aside(now, reason)
+        self._database = self._open()
+
     def put(self, kind: str, name: str, value: bytes, extra: str = "{}") -> None:
         """Write one record."""
         self._database.execute(

@@ -6,8 +6,10 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from google.protobuf.message import DecodeError
+
 from tpudash.emulator.catalogue import Catalogue, load_catalogue
-from tpudash.emulator.errors import Refusals
+from tpudash.emulator.errors import ApiError, Refusals
 from tpudash.emulator.faults import Faults
 from tpudash.emulator.identifiers import Identifiers
 from tpudash.emulator.world.audit import AuditLog
@@ -78,7 +80,18 @@ class World:
         self.catalogue = load_catalogue()
         self.faults = Faults(clock, chance)
         self.tasks = Tasks()
+        self.host = host
         self.state = StateFile(settings.state_dir / "state.sqlite3", clock.now())
+        self._validator = NodeValidator(self.catalogue, self.refusals, has_tensorflow)
+        try:
+            self._load()
+        except (DecodeError, LookupError, ValueError, ApiError) as error:
+            self.state.start_over(clock.now(), f"unreadable record: {error!r}")
+            self._load()
+
+    def _load(self) -> None:
+        """Build the tables from the state file."""
+        clock, settings = self.clock, self.settings
         self.operations = Operations(clock, self.identifiers, self.state)
         self.nodes = Nodes(self.catalogue, self.state)
         self.capacity = Capacity(self.nodes, self.state)
@@ -93,7 +106,7 @@ class World:
             catalogue=self.catalogue,
             identifiers=self.identifiers,
             refusals=self.refusals,
-            validator=NodeValidator(self.catalogue, self.refusals, has_tensorflow),
+            validator=self._validator,
             state=self.state,
             operations=self.operations,
             nodes=self.nodes,
@@ -102,12 +115,11 @@ class World:
             faults=self.faults,
             audit=self.audit,
             series=self.series,
-            host=host,
+            host=self.host,
             tasks=self.tasks,
         )
         self.lifecycle = NodeLifecycle(deps)
         self.queued_resources = QueuedResources(deps, self.lifecycle)
-        self.host = host
 
     def resume(self) -> None:
         """Take up the work that an earlier process left behind; needs a running loop."""
