@@ -128,9 +128,7 @@ def make_attempt(attempt: int = 1, *, run: str = "demo", **more: Any) -> Attempt
     return AttemptRecord(run=run, attempt=attempt, **fields)
 
 
-def make_run(
-    name: str = "demo", state: RunState = RunState.TRAINING, **more: Any
-) -> Run:
+def make_run(name: str = "demo", state: RunState = RunState.TRAINING, **more: Any) -> Run:
     fields: dict[str, Any] = {
         "owner": "alice",
         "spec": make_spec(name),
@@ -226,7 +224,9 @@ def make_world() -> Store:
         store,
         make_node("demo-1"),
         make_node("vision-1", "PREEMPTED", run="vision", accelerator_type="v3-8"),
-        make_node("stray", run=None, scheduling=Scheduling.ON_DEMAND, health="UNHEALTHY_TENSORFLOW"),
+        make_node(
+            "stray", run=None, scheduling=Scheduling.ON_DEMAND, health="UNHEALTHY_TENSORFLOW"
+        ),
         at=NOW - timedelta(hours=1),
     )
     list_requests(store, make_request())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual import on
 from textual.command import CommandPalette
 from textual.keys import _character_to_key
+from textual.scrollbar import ScrollBar
 
 from tpudash.config.keymap import canonical_key, resolve_keymap
 from tpudash.tui.action import Action, Situation
@@ -32,6 +33,7 @@ from tpudash.tui.terminal import find_traits
 from tpudash.tui.text import safe_text
 from tpudash.tui.theming import textual_theme
 from tpudash.tui.widgets.nodes_pane import NodesPane
+from tpudash.tui.widgets.solid_scrollbar import SolidScrollBarRender
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -111,6 +113,7 @@ class TpudashApp(HostApp):
             "theme": self._next_theme,
             "quit": self._ask_to_quit,
         }
+        ScrollBar.renderer = SolidScrollBarRender
         self._bind_keys()
         self._register_themes()
 

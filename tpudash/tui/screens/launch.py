@@ -69,6 +69,7 @@ class LaunchScreen(Overlay[None]):
         self._operations = operations
         self._defaults = defaults
         self._runtimes: tuple[str, ...] = ()
+        self._note = ""
 
     def compose(self) -> ComposeResult:
         """Lay out one row for each field, the summary and the buttons."""
@@ -165,6 +166,7 @@ class LaunchScreen(Overlay[None]):
     @on(Select.Changed, "#launch-zone")
     def _zone_changed(self) -> None:
         zone = self._chosen("zone")
+        self._note = ""
         if zone:
             known = tuple(kind.name for kind in load_catalog().in_zone(zone))
             self._take(LaunchChoices(zone, known, ()))
@@ -175,13 +177,13 @@ class LaunchScreen(Overlay[None]):
         try:
             choices = await self._operations.launch_choices(zone)
         except TpudashError as error:
-            self._remark(f"{error.title}. The bundled table is shown. {error.hint}".strip())
+            self._note = f"{error.title}. The bundled table is shown. {error.hint}".strip()
         except Exception as error:
             logger.exception("asking for the choices of %s failed", zone)
-            self._remark(f"{zone} could not be asked: {error}. The bundled table is shown.")
+            self._note = f"{zone} could not be asked: {error}. The bundled table is shown."
         else:
             self._take(choices)
-            self._review()
+        self._review()
 
     def _take(self, choices: LaunchChoices) -> None:
         self._runtimes = choices.runtime_versions
@@ -212,8 +214,8 @@ class LaunchScreen(Overlay[None]):
         summary = summary_of(values, self.host.context.prices)
         self.query_one("#launch-summary", Static).update(Text(safe_block(summary)))
         found = self._problems(values)
-        words = "\n".join(f"{_LABELS[field]}: {problem}" for field, problem in found.items())
-        self._remark(words)
+        words = [f"{_LABELS[field]}: {problem}" for field, problem in found.items()]
+        self._remark("\n".join([*([self._note] if self._note else []), *words]))
         self.query_one("#launch-plan", Button).disabled = bool(found)
 
     def _problems(self, values: FormValues) -> dict[str, str]:

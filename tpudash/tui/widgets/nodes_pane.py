@@ -204,6 +204,7 @@ class NodesPane(Pane):
             self._sort = column
             self._fit_columns(self.size.width)
             self._arrange()
+            self.post_message(self.RowsChanged(len(self.table.row_keys)))
         return self._sort
 
     def _rebuild(self) -> None:
