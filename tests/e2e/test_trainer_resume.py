@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.storage_server import StorageServer
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.trains, pytest.mark.timeout(240)]
@@ -27,15 +28,17 @@ Event = dict[str, Any]
 class Trainer:
     """A trainer process whose events go to a file."""
 
-    def __init__(self, model_dir: Path, *arguments: str, **popen: Any) -> None:
-        self.output = model_dir.parent / f"{model_dir.name}.{os.urandom(4).hex()}.events"
+    def __init__(
+        self, model_dir: Path | str, *arguments: str, output: Path | None = None, **popen: Any
+    ) -> None:
+        self.output = output or Path(f"{model_dir}.{os.urandom(4).hex()}.events")
         command = [sys.executable, "-m", "trainer", "--model_dir", str(model_dir), "--tpu", "none"]
         command += f"--steps {STEPS} --batch_size 32 --seed 7 --checkpoint_every {EVERY}".split()
-        with self.output.open("wb") as output:
+        with self.output.open("wb") as stdout:
             self.process = subprocess.Popen(
                 [*command, "--call_seconds", "0.1", *arguments],
                 cwd=REPOSITORY,
-                stdout=output,
+                stdout=stdout,
                 stderr=subprocess.DEVNULL,
                 **popen,
             )
@@ -131,3 +134,33 @@ def test_replicas_continue_what_one_began(tmp_path: Path, straight: tuple[Path, 
     assert several.events("step")[-1]["step"] == STEPS + 20
     accuracy = several.events("eval")[0]["accuracy"]
     assert accuracy == pytest.approx(straight[1]["metrics"]["eval_accuracy"], abs=0.03)
+
+
+def test_run_in_a_bucket_resumes(tmp_path: Path) -> None:
+    """TensorFlow's own gs:// code, from first step to export, with a damaged checkpoint between."""
+    storage = StorageServer(tmp_path)
+    environment = {**os.environ, **storage.environment}
+
+    def train(steps: int) -> Trainer:
+        trainer = Trainer(
+            "gs://b/runs/demo",
+            *("--steps", str(steps), "--checkpoint_every", "10"),
+            output=tmp_path / f"{steps}.events",
+            env=environment,
+        )
+        assert trainer.end() == 0, trainer.output.read_text()
+        return trainer
+
+    try:
+        train(30)
+        data = next(name for name in storage.objects if "ckpt-30.data" in name)
+        storage.objects[data] = storage.objects[data][:1000]
+        (restore,) = train(40).events("restore")
+    finally:
+        storage.close()
+    assert (restore["step"], restore["quarantined"]) == (20, ["ckpt-30"])
+    names = set(storage.objects)
+    kept = {name for name in names if name.endswith(".index") and "/checkpoints/" in name}
+    assert kept == {f"runs/demo/checkpoints/ckpt-{step}.index" for step in (20, 30, 40)}
+    assert "runs/demo/quarantine/ckpt-30/ckpt-30.index" in names
+    assert "runs/demo/export/40/saved_model.pb" in names
