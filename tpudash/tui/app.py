@@ -50,7 +50,7 @@ SELECTION_SETTLES_S: Final = 0.08
 MOST_RECENT: Final = 5
 
 
-class TpudashApp(HostApp):
+class TpudashApp(HostApp, inherit_bindings=False):
     """The console, and without operations the watch mode.
 
     Args:

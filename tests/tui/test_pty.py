@@ -1,0 +1,118 @@
+"""The console on a real pseudo-terminal: however it ends, it ends soon and tidies up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.pty_screen import PtyScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[2]
+LEAVE_ALTERNATE_SCREEN = b"\x1b[?1049l"
+SHOW_CURSOR = b"\x1b[?25h"
+MOUSE_ON = b"\x1b[?1000h"
+MOUSE_OFF = b"\x1b[?1000l"
+REVERSE = re.compile(rb"\x1b\[(?:\d+;)*7[;m]")
+TRUE_COLOR = b"38;2;"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., PtyScreen]]:
+    screens = []
+
+    def start(columns: int = 80, rows: int = 24, **environment: str) -> PtyScreen:
+        keep = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+        screen = PtyScreen(
+            [sys.executable, "-m", "tests.tui.pty_console", "64"],
+            environment={**keep, "LANG": "C.UTF-8", "COLORTERM": "truecolor", **environment},
+            folder=ROOT,
+            columns=columns,
+            rows=rows,
+        )
+        screens.append(screen)
+        screen.wait_for("TRAINING", within=30)
+        screen.wait_for("demo", within=30)
+        return screen
+
+    yield start
+    for screen in screens:
+        with contextlib.suppress(OSError):
+            screen.close()
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, None)]
+)
+def test_a_signal_ends_it_within_a_second_and_restores_the_terminal(
+    start: Callable[..., PtyScreen], how: signal.Signals, code: int | None
+) -> None:
+    screen = start()
+    if code is None:
+        screen.type("\x03")
+        screen.wait_for("Leave tpudash?")
+        screen.type("\x03")
+    else:
+        screen.child.kill(how)
+    began = time.monotonic()
+    assert screen.wait_for_end(within=5) == (code or 0)
+    assert time.monotonic() - began < 2
+    assert LEAVE_ALTERNATE_SCREEN in screen.output
+    assert SHOW_CURSOR in screen.output
+    assert screen.output.count(MOUSE_ON) <= screen.output.count(MOUSE_OFF)
+
+
+def test_quitting_is_quick_although_the_background_is_stuck(
+    start: Callable[..., PtyScreen],
+) -> None:
+    screen = start()
+    screen.type("q")
+    screen.wait_for("Leave tpudash?")
+    began = time.monotonic()
+    screen.type("q")
+    assert screen.wait_for_end(within=5) == 0
+    assert time.monotonic() - began < 2
+
+
+def test_a_terminal_that_goes_away_ends_it(start: Callable[..., PtyScreen]) -> None:
+    screen = start()
+    pid = screen.child.pid
+    os.close(screen.child.child_fd)
+    screen.child.closed = True
+    screen.child.child_fd = -1
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        done, _ = os.waitpid(pid, os.WNOHANG)
+        if done == pid:
+            return
+    pytest.fail("it still runs although its terminal is gone")
+
+
+def test_no_color_means_no_color(start: Callable[..., PtyScreen]) -> None:
+    screen = start(NO_COLOR="1")
+    assert TRUE_COLOR not in screen.output
+    assert REVERSE.search(screen.output), "without colours the cursor must still be seen"
+
+
+def test_over_ssh_the_mouse_is_left_alone(start: Callable[..., PtyScreen]) -> None:
+    screen = start(SSH_CONNECTION="10.0.0.1 1 10.0.0.2 22")
+    assert MOUSE_ON not in screen.output
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60), (60, 15)])
+def test_the_first_frame_holds_the_key_facts(
+    start: Callable[..., PtyScreen], size: tuple[int, int]
+) -> None:
+    screen = start(columns=size[0], rows=size[1])
+    for fact in ("EMULATOR", "1 Nodes", "NAME", "TRAINING", "450/600", "? help"):
+        screen.wait_for(fact)
