@@ -12,6 +12,7 @@ from tpudash.tui.theming import textual_theme
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.pilot import Pilot
     from textual.widget import Widget
 
     from tpudash.store.changes import ChangeSet
@@ -21,7 +22,9 @@ PaneT = TypeVar("PaneT", bound=Pane)
 
 
 class PaneHost(HostApp, Generic[PaneT]):
-    """Shows one pane on the whole screen."""
+    """Shows one pane on the whole screen; nothing has the focus until a test gives it."""
+
+    AUTO_FOCUS = ""
 
     def __init__(
         self,
@@ -56,6 +59,12 @@ class PaneHost(HostApp, Generic[PaneT]):
         """Move the clock and tell the pane."""
         self.clock.move(seconds)
         self.pane.tick(self.clock.now())
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until messages and the layouts that follow from them are through."""
+    for _ in range(3):
+        await pilot.pause()
 
 
 def screen_of(widget: Widget) -> list[str]:

@@ -7,7 +7,7 @@ import time
 import unicodedata
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.tui.factories import (
     read_runs,
     report_source,
 )
-from tests.tui.pane_host import PaneHost, screen_of
+from tests.tui.pane_host import PaneHost, screen_of, settle
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.store.log_ring import LogRing
 from tpudash.store.snapshot import SourceState
@@ -30,9 +30,6 @@ from tpudash.store.store import Store
 from tpudash.tui.pane import Subject, SubjectKind
 from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.logs_pane import LogsPane
-
-if TYPE_CHECKING:
-    from textual.pilot import Pilot
 
 SIZE = (80, 24)
 
@@ -43,10 +40,6 @@ def numbered(start: int, end: int, **more: Any) -> list[LogEntry]:
 
 def status(pane: LogsPane) -> str:
     return pane.query_one(Line).text.plain
-
-
-async def settle(pilot: Pilot[None]) -> None:
-    await pilot.pause()
 
 
 def make_host(*entries: LogEntry, ring: LogRing | None = None, **more: Any) -> PaneHost[LogsPane]:

@@ -181,8 +181,9 @@ class RowView(SpanView, can_focus=True):
             self.post_message(self.Moved())
 
     def _draw_rows(self, width: int, height: int) -> list[Spans]:
-        head = [cut_spans(spans, width) for spans in self._source.head(width - 2)][: height - 1]
         keys = self._source.keys()
+        most = height - 1 if keys else height
+        head = [cut_spans(spans, width) for spans in self._source.head(width - 2)][:most]
         self._head = len(head)
         room = max(1, height - self._head)
         was, was_y = self._cursor_key, self._cursor_y
@@ -206,7 +207,7 @@ class RowView(SpanView, can_focus=True):
         if was_y not in (-1, self._cursor_y):
             self.refresh_row(was_y)
             self.refresh_row(self._cursor_y)
-        if was != self._cursor_key and was:
+        if was != self._cursor_key:
             self.post_message(self.Moved())
         return rows
 

@@ -253,10 +253,11 @@ class UtilizationPane(Pane):
 
     def _divide(self) -> None:
         """Give the charts what the rows leave, but never less than half where they fit at all."""
-        height = self.size.height
-        rows = len(self._workers) + 1
+        width, height = self.size
+        rows = len(self._workers) + len(self.head(width - 2))
         room = max(height - rows, height // 2)
-        wanted = room if room >= LEAST_HEIGHT else 0
+        has_charts = self._workers or any(request.samples for request in self._requests())
+        wanted = room if has_charts and room >= LEAST_HEIGHT else 0
         current = self._charts.styles.height
         if current is None or current.value != wanted:
             self._charts.styles.height = wanted
@@ -306,12 +307,12 @@ class UtilizationPane(Pane):
 
     def _of_worker(self, row: WorkerReadings) -> list[ChartRequest]:
         name = worker_name(row).text
-        emulated = f", {EMULATED}" if self._is_emulator() else ""
+        emulated = f"{EMULATED}, " if self._is_emulator() else ""
         shares = (Measure.DUTY, Measure.CPU)
         requests = [
             ChartRequest(
                 title=str(measure),
-                about=name + (emulated if measure is Measure.DUTY else ""),
+                about=(emulated if measure is Measure.DUTY else "") + name,
                 samples=row.of(measure).history,
                 tick=percent,
                 floor=0.0,
