@@ -87,9 +87,9 @@ async def test_operations_can_fail_or_hang(emulator: Cloud) -> None:
         await emulator.create("a")
     with pytest.raises(exceptions.NotFound):
         await emulator.get("a")
-    await emulator.control.add_fault("operation-never-ends", method="create")
+    await emulator.control.add_fault("operation-never-ends", method="create", zone=ZONE)
     operation = await emulator.begin("b")
-    await asyncio.sleep(0.2)
+    await emulator.create("b", parent="projects/demo/locations/us-central1-c")
     name = operation.operation.name
     assert not (await emulator.tpu.get_operation({"name": name}, **CALL)).done
     await emulator.tpu.cancel_operation({"name": name}, **CALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -137,13 +136,16 @@ async def test_descriptors(emulator: Cloud) -> None:
 async def test_host_metrics_are_measured_and_accelerators_stay_silent(emulator: Cloud) -> None:
     script = "python3 -c 'while True: pass'"
     await emulator.create("demo-1", metadata={"startup-script": script})
-    await emulator.control.publish_metrics()
-    await asyncio.sleep(0.3)
-    await emulator.control.publish_metrics()
-    now = datetime.now(UTC)
     cpu = 'metric.type="tpu.googleapis.com/cpu/utilization" resource.labels.node_id="demo-1"'
-    (series,) = await get(emulator, cpu, now)
+    found: list[Any] = []
+    for _ in range(500):
+        await emulator.control.publish_metrics()
+        found = await get(emulator, cpu, datetime.now(UTC))
+        if found and values(found[0])[0] > 1:
+            break
+    (series,) = found
     assert 1 < values(series)[0] <= 100
+    now = datetime.now(UTC)
     assert series.resource.labels["worker_id"] == "0"
     (memory,) = await get(emulator, 'metric.type="tpu.googleapis.com/memory/usage"', now)
     assert memory.points[0].value.int64_value > 1_000_000

@@ -66,6 +66,13 @@ def _announce(emulator: Emulator, ready_file: Path | None) -> None:
             ) from error
     with suppress(OSError):
         print(description, flush=True)  # noqa: T201  (the command's answer)
+    if sys.stdout.isatty():
+        hint = f"Serving; stop with Ctrl-C. In another shell:\n  {_exports(emulator)}"
+        print(hint, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _exports(emulator: Emulator) -> str:
+    return f"export TPUDASH_ENDPOINT={emulator.endpoint} TPUDASH_PROJECT=demo"
 
 
 def _watch_stdin(ended: Callable[[], object]) -> None:

@@ -76,9 +76,13 @@ class ProcessHost:
         ]
         self._workers[name] = workers
         limit = self._settings.console_limit_bytes
-        await asyncio.gather(
-            *(worker.start(self._programs, self.endpoint, limit) for worker in workers)
+        results = await asyncio.gather(
+            *(worker.start(self._programs, self.endpoint, limit) for worker in workers),
+            return_exceptions=True,
         )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
 
     def _lost(self, worker: Worker) -> None:
         """Bring the other workers of the node down too: a slice lives and dies as one."""

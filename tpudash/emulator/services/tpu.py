@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 NAME = "google.cloud.tpu.v2.Tpu"
 _Operation = operations_pb2.Operation
+_RESOURCE_OF = {
+    "GetNode": cloud_tpu.Node,
+    "GetQueuedResource": cloud_tpu.QueuedResource,
+    "GetAcceleratorType": cloud_tpu.AcceleratorType,
+    "GetRuntimeVersion": cloud_tpu.RuntimeVersion,
+}
 _PAGE = {"default": 1_000, "maximum": 1_000}
 
 
@@ -42,12 +48,6 @@ class TpuService:
             "GetRuntimeVersion": self.get_runtime_version,
             "GetGuestAttributes": self.get_guest_attributes,
         }
-        resource_of = {
-            "GetNode": cloud_tpu.Node,
-            "GetQueuedResource": cloud_tpu.QueuedResource,
-            "GetAcceleratorType": cloud_tpu.AcceleratorType,
-            "GetRuntimeVersion": cloud_tpu.RuntimeVersion,
-        }
         writes: dict[str, Unary] = {
             "CreateNode": self.create_node,
             "DeleteNode": self.delete_node,
@@ -60,7 +60,7 @@ class TpuService:
         }
         methods = []
         for name, function in reads.items():
-            response = resource_of.get(name) or getattr(cloud_tpu, f"{name}Response")
+            response = _RESOURCE_OF.get(name) or getattr(cloud_tpu, f"{name}Response")
             methods.append(Method(name, self._request(name), raw(response), function))
         for name, function in writes.items():
             methods.append(Method(name, self._request(name), _Operation, function, mutating=True))

@@ -193,11 +193,13 @@ class NodeLifecycle:
             deps.nodes.remove(record)
             return None, self._no_room(record)
         await deps.clock.sleep(deps.settings.create_s)
+        if record.state == NodeState.CREATING:
+            prepare_endpoints(record)
+            await deps.host.start(record)
         if record.state != NodeState.CREATING:
+            await deps.host.stop(str(record.name), 0)
             refusal = deps.refusals.wrong_state("update", state_name(record.message))
             return None, refusal.status
-        prepare_endpoints(record)
-        await deps.host.start(record)
         self._become_ready(record)
         return record.message, None
 
