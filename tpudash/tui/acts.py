@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.errors import TpudashError
 from tpudash.tui.pane import SubjectKind
-from tpudash.tui.screens.launch import LaunchScreen
-from tpudash.tui.screens.plan import PlanDialog
 from tpudash.tui.text import safe_text
 
 if TYPE_CHECKING:
-    from tpudash.domain.operation import EmulatorPort, OperationsPort
+    from collections.abc import Awaitable, Callable
+
+    from tpudash.domain.operation import EmulatorPort, OperationsPort, Plan
     from tpudash.tui.pane import HostApp, Subject
     from tpudash.tui.settings import LaunchDefaults
 
@@ -43,22 +43,25 @@ class Acts:
 
     def launch(self) -> None:
         """Open the launch form."""
+        from tpudash.tui.screens.launch import LaunchScreen
+
         self._host.push_screen(LaunchScreen(self._host, self._operations, self._defaults))
 
     def resume(self, run: str) -> None:
         """Plan to continue a run on a new node."""
-        make_plan = partial(self._operations.plan_resume, run)
-        dialog = PlanDialog(self._host, self._operations, f"Resume {run}", make_plan)
-        self._host.push_screen(dialog)
+        self._show(f"Resume {run}", partial(self._operations.plan_resume, run))
 
     def delete(self, subjects: tuple[Subject, ...]) -> None:
         """Plan to delete runs (by name) and nodes (by full name)."""
         targets = [_target(subject) for subject in subjects]
         names = ", ".join(subject.short_name for subject in subjects[:3])
         more = f" and {len(subjects) - 3} more" if len(subjects) > 3 else ""
-        make_plan = partial(self._operations.plan_delete, targets)
-        dialog = PlanDialog(self._host, self._operations, f"Delete {names}{more}", make_plan)
-        self._host.push_screen(dialog)
+        self._show(f"Delete {names}{more}", partial(self._operations.plan_delete, targets))
+
+    def _show(self, title: str, make_plan: Callable[[], Awaitable[Plan]]) -> None:
+        from tpudash.tui.screens.plan import PlanDialog
+
+        self._host.push_screen(PlanDialog(self._host, self._operations, title, make_plan))
 
     def preempt(self, node: str) -> None:
         """Take a node of the emulator away, with a notice."""

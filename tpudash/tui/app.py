@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
-from textual.command import CommandPalette
 from textual.keys import _character_to_key
 from textual.scrollbar import ScrollBar
 
@@ -17,15 +16,9 @@ from tpudash.tui.action import Action, Situation
 from tpudash.tui.actions import ACTIONS, available, find_action
 from tpudash.tui.acts import Acts
 from tpudash.tui.background import Background
-from tpudash.tui.copying import fits_clipboard, report, save_copy
-from tpudash.tui.palette import ActionProvider
 from tpudash.tui.pane import HostApp, PaneId, ViewContext, ViewOptions
 from tpudash.tui.panes import create_panes
-from tpudash.tui.screens.confirm import ConfirmDialog
-from tpudash.tui.screens.details import DetailsScreen
-from tpudash.tui.screens.help import HelpScreen
 from tpudash.tui.screens.main import MainScreen
-from tpudash.tui.screens.operations import OperationsScreen
 from tpudash.tui.settings import ConsoleSettings
 from tpudash.tui.spending import spending
 from tpudash.tui.stage import Stage
@@ -38,6 +31,7 @@ from tpudash.tui.widgets.solid_scrollbar import SolidScrollBarRender
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from textual.command import Provider
     from textual.screen import Screen
     from textual.timer import Timer
 
@@ -48,6 +42,13 @@ if TYPE_CHECKING:
 
 SELECTION_SETTLES_S: Final = 0.08
 MOST_RECENT: Final = 5
+
+
+def _action_provider() -> type[Provider]:
+    """Return the palette's provider; imported only when the palette opens."""
+    from tpudash.tui.palette import ActionProvider
+
+    return ActionProvider
 
 
 class TpudashApp(HostApp, inherit_bindings=False):
@@ -62,7 +63,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
 
     TITLE = "tpudash"
     CSS_PATH: ClassVar[Any] = ["styles/console.tcss", "styles/dialogs.tcss"]
-    COMMANDS: ClassVar[Any] = {ActionProvider}
+    COMMANDS: ClassVar[Any] = {_action_provider}
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[Any] = []
 
@@ -108,7 +109,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
             "sort": self._sort,
             "pause": self._stage.toggle_pause,
             "copy": self._copy,
-            "palette": lambda: self._open(CommandPalette()),
+            "palette": self._show_palette,
             "help": self._show_help,
             "theme": self._next_theme,
             "quit": self._ask_to_quit,
@@ -246,11 +247,20 @@ class TpudashApp(HostApp, inherit_bindings=False):
         if self._acts is not None and subject is not None and subject.node is not None:
             self._acts.preempt(subject.node)
 
+    def _show_palette(self) -> None:
+        from textual.command import CommandPalette
+
+        self._open(CommandPalette())
+
     def _show_operations(self) -> None:
+        from tpudash.tui.screens.operations import OperationsScreen
+
         self.main.strip.acknowledge()
         self._open(OperationsScreen(self))
 
     def _show_help(self) -> None:
+        from tpudash.tui.screens.help import HelpScreen
+
         is_operator = self._acts is not None
         self._open(HelpScreen(self, self.main.current, self.keymap, is_operator=is_operator))
 
@@ -273,6 +283,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
 
     async def action_copy_text(self, text: str, what: str) -> None:
         """Copy a text to the terminal's clipboard and to a file."""
+        from tpudash.tui.copying import fits_clipboard, report, save_copy
+
         if not text.strip():
             self.notify("There is nothing to copy here.", severity="warning", markup=False)
             return
@@ -288,7 +300,9 @@ class TpudashApp(HostApp, inherit_bindings=False):
         self.notify(safe_text(words, 400), markup=False)
 
     def _ask_to_quit(self) -> None:
-        if isinstance(self.screen, ConfirmDialog) and self.screen.id == "confirm-dialog":
+        from tpudash.tui.screens.confirm import ConfirmDialog
+
+        if isinstance(self.screen, ConfirmDialog):
             self.exit()
             return
         billed = spending(self.context.store.snapshot, self.context.prices)
@@ -323,6 +337,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
 
     @on(NodesPane.DetailsWanted)
     def _details_wanted(self, event: NodesPane.DetailsWanted) -> None:
+        from tpudash.tui.screens.details import DetailsScreen
+
         event.stop()
         self._open(DetailsScreen(self, event.subject))
 
