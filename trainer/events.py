@@ -136,3 +136,16 @@ def last_reported_step(file: Path) -> int:
             step = record.get("step")
             newest = step if isinstance(step, int) else newest
     return newest
+
+
+def tell_preempted(events: EventWriter, step: int | None, reason: str, seconds: float) -> None:
+    """Write the `preempt` event; `seconds` is the time since the request to stop."""
+    where = f"at step {step}" if step is not None else "before the first step"
+    events.emit(
+        "preempt",
+        f"stopping {where}: {reason}",
+        severity="WARNING",
+        step=step,
+        reason=reason,
+        seconds=finite(seconds, 3),
+    )

@@ -14,7 +14,7 @@ from trainer import data, devices, export
 from trainer.checkpoint_files import CheckpointFolder
 from trainer.checkpoints import SCHEMA, Checkpoints, Restored
 from trainer.config import Config, batch_advice, events_path
-from trainer.events import EventWriter, finite, last_reported_step
+from trainer.events import EventWriter, finite, last_reported_step, tell_preempted
 from trainer.faults import ExitCode, TrainerError
 from trainer.loop import CallSizer, Measured, TrainingLoop, TrainingState
 from trainer.model import signature, weights_sha256
@@ -54,9 +54,8 @@ class Job:
         Raises:
             TrainerError: it failed in a way that can be explained.
         """
-        if self._stop.reason:
-            return self._preempted(None)
         parts = self._set_up()
+        self._stop.leave_at_once = None
         restored = parts.checkpoints.restore()
         self._tell_restored(restored)
         step = self._train(parts, restored.step)
@@ -223,17 +222,9 @@ class Job:
                 bytes=saved.bytes,
             )
 
-    def _preempted(self, step: int | None) -> ExitCode:
+    def _preempted(self, step: int) -> ExitCode:
         reason = self._stop.reason or "asked to stop"
-        where = f"at step {step}" if step is not None else "before the first step"
-        self._events.emit(
-            "preempt",
-            f"stopping {where}: {reason}",
-            severity="WARNING",
-            step=step,
-            reason=reason,
-            seconds=finite(self._stop.age_s, 3),
-        )
+        tell_preempted(self._events, step, reason, self._stop.age_s)
         return ExitCode.PREEMPTED
 
     def _finish(self, parts: _Parts, step: int) -> ExitCode:

@@ -7,11 +7,11 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from trainer.config import Config, bad_argument, events_path, parse
 from trainer.devices import prepare_environment, tpu_name
-from trainer.events import EventWriter
+from trainer.events import EventWriter, tell_preempted
 from trainer.faults import ExitCode, TrainerError, classify, one_line
 from trainer.joblock import JobLock, is_remote
 from trainer.stopping import StopRequest, stop_on_signals, watch_stdin
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TrainerError as fault:
         run, attempt = _identity(given)
         return _fail(EventWriter(run=run, attempt=attempt, stdout=stdout), fault)
+    stop.leave_at_once = lambda reason: _leave(events, reason)
     stop_on_signals(stop)
     if config.stop_on_stdin_eof:
         watch_stdin(stop)
@@ -43,6 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the edge of the process: told, then ended
         traceback.print_exc()
         return _fail(events, _unexpected(error))
+
+
+def _leave(events: EventWriter, reason: str) -> NoReturn:
+    """End before there is anything to save, even in the middle of an import or a dead connect."""
+    tell_preempted(events, None, reason, 0.0)
+    os._exit(ExitCode.PREEMPTED)
 
 
 def _own_stdout() -> int:

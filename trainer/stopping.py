@@ -27,6 +27,8 @@ class StopRequest:
         self._lock = threading.Lock()
         self._reason: str | None = None
         self._since = 0.0
+        self.leave_at_once: Callable[[str], object] | None = None
+        """Called with the reason while there is nothing to save, such as during an import."""
 
     @property
     def reason(self) -> str | None:
@@ -45,7 +47,10 @@ class StopRequest:
                 return False
             self._since = time.monotonic()
             self._reason = reason
-            return True
+        leave = self.leave_at_once
+        if leave is not None:
+            leave(reason)
+        return True
 
 
 def watch_signals(on_signal: Callable[[int], None]) -> None:

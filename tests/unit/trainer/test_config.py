@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -143,3 +144,22 @@ def test_batch_advice() -> None:
     assert "1024" in advice
     (uneven,) = batch_advice(100, "v2-8")
     assert "cannot be split evenly" in uneven
+
+
+def test_sigterm_during_the_import_ends_75_at_once(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainer", "--model_dir", str(tmp_path)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line).get("stage") == "import":
+            break
+    process.send_signal(signal.SIGTERM)
+    (last,) = process.stdout
+    assert process.wait(30) == 75
+    assert json.loads(last)["event"] == "preempt"
+    assert json.loads(last)["step"] is None
