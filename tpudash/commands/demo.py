@@ -14,7 +14,6 @@ from tpudash.errors import ConfigurationError, TpudashError
 
 if TYPE_CHECKING:
     from tpudash.commands.demo_world import DemoWorld
-    from tpudash.commands.screen import ScreenParts
     from tpudash.domain.operation import LaunchRequest, OperationsPort
 
 logger = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def demo(state: CliState) -> int:
         inner = _inside(state, world, METRICS_PERIOD_S)
         parts = ScreenParts(inner)
         operations = operations_for_screen(parts)
-        parts.also = lambda: _launch_first_run(parts, operations, world)
+        parts.also = lambda: _launch_first_run(operations, world)
         return run_screen(parts, operations=operations)
 
 
@@ -90,9 +89,7 @@ def _inside(state: CliState, world: DemoWorld, metrics_period_s: float) -> CliSt
     return inner
 
 
-async def _launch_first_run(
-    parts: ScreenParts, operations: OperationsPort, world: DemoWorld
-) -> None:
+async def _launch_first_run(operations: OperationsPort, world: DemoWorld) -> None:
     """Launch the demo's run as a user would, through a plan."""
     try:
         plan = await operations.plan_launch(first_run(world.bucket))

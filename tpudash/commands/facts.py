@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tpudash.commands.items import node_item, run_item
 from tpudash.commands.output import Item, SourceError
 from tpudash.cost.estimate import combine, node_cost, run_cost
-from tpudash.errors import TpudashError
+from tpudash.errors import NotFoundError, TpudashError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from datetime import datetime
 
     from tpudash.commands.session import Session
     from tpudash.cost.prices import PriceBook
     from tpudash.domain.node import Node, NodeListing
     from tpudash.domain.price import CostEstimate
+    from tpudash.domain.request import RequestListing
     from tpudash.domain.run import AttemptRecord, Run
+
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass
@@ -87,29 +91,62 @@ async def read_facts(session: Session, *, runs: bool = False, live_prices: bool 
         TpudashError: The nodes could not be listed.
     """
     as_of = session.clock.now()
-    reading = asyncio.create_task(_live_prices(session)) if live_prices else None
-    try:
-        listing = await session.cloud.tpu.list_nodes()
-        facts = Facts(session.cloud.project, as_of, listing, session.prices)
-        if runs:
-            await _read_runs(session, facts)
-        if reading is not None:
-            try:
-                facts.prices = await reading
-            except TpudashError as error:
-                facts.failed("prices", error)
-    finally:
-        if reading is not None:
-            reading.cancel()
+    listing, requests, prices = await asyncio.gather(
+        session.cloud.tpu.list_nodes(),
+        _or_error(session.cloud.tpu.list_requests()) if runs else _nothing(),
+        _or_error(session.cloud.billing.list_tpu_prices()) if live_prices else _nothing(),
+    )
+    facts = Facts(session.cloud.project, as_of, listing, session.prices)
+    if isinstance(prices, TpudashError):
+        facts.failed("prices", prices)
+    elif prices is not None:
+        facts.prices = session.prices.with_catalog(prices)
+    if isinstance(requests, TpudashError):
+        facts.failed("requests", requests)
+        requests = None
+    if runs:
+        await _read_runs(session, facts, requests)
     return facts
 
 
-async def _read_runs(session: Session, facts: Facts) -> None:
+async def _nothing() -> None:
+    return None
+
+
+async def _or_error(asking: Awaitable[AnswerT]) -> AnswerT | TpudashError:
+    """Return an answer, or what kept it away, so that other questions go on."""
     try:
-        facts.runs = await read_runs(session, facts.listing)
+        return await asking
+    except TpudashError as error:
+        return error
+
+
+async def _read_runs(session: Session, facts: Facts, requests: RequestListing | None) -> None:
+    """Read the records of all runs that nodes, requests, the bucket or the journal tell of."""
+    try:
+        reading = await session.run_reader.read(
+            facts.listing,
+            requests,
+            known=session.known_runs(),
+            buckets=[session.settings.bucket] if session.settings.bucket else [],
+        )
     except TpudashError as error:
         facts.failed("runs", error)
+        return
+    facts.runs = reading.runs
+    facts.errors += [SourceError.of("runs", error) for error in reading.errors]
 
 
-async def _live_prices(session: Session) -> PriceBook:
-    return session.prices.with_catalog(await session.cloud.billing.list_tpu_prices())
+async def read_run(session: Session, name: str) -> Run:
+    """Read one run.
+
+    Raises:
+        NotFoundError: No run has this name.
+        TpudashError: What would tell could not be read.
+    """
+    facts = await read_facts(session, runs=True)
+    run = next((run for run in facts.runs if run.name == name), None)
+    if run is not None:
+        return run
+    facts.raise_for("runs")
+    raise NotFoundError(f"there is no run {name!r} in project {facts.project}")

@@ -37,20 +37,21 @@ class LogQuestion:
     @property
     def filter(self) -> str:
         """The filter for both listing and tail, in Cloud Logging's language."""
-        parts = ['resource.type="tpu_worker"']
+        from tpudash.gateways.log_filters import all_of, node_filter, run_filter
+
         node = self.target.node
-        if node is not None:
-            parts.append(f'resource.labels.node_id="{node.node_id}"')
-            parts.append(f'resource.labels.zone="{node.zone}"')
-        else:
-            parts.append(f'labels."tpudash-run"="{self.target.name}"')
-        if self.severity is not None:
-            parts.append(f"severity>={self.severity}")
-        return " AND ".join(parts)
+        own = (
+            run_filter(self.target.name)
+            if node is None
+            else node_filter(node.node_id, zone=node.zone)
+        )
+        return all_of(own, f"severity>={self.severity}" if self.severity else "")
 
     def filter_from(self, start: datetime) -> str:
         """Return the filter with a lower bound of time."""
-        return f'{self.filter} AND timestamp>="{start.isoformat()}"'
+        from tpudash.gateways.log_filters import all_of, since_filter
+
+        return all_of(self.filter, since_filter(start))
 
     def show(self, entries: Sequence[LogEntry]) -> None:
         """Print entries as lines, or as one JSON object a line."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import cached_property
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tpudash.clock import SystemClock

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
     from tpudash.cost.prices import PriceBook
+    from tpudash.domain.run import RunSpec
     from tpudash.gateways.connection import Connection
     from tpudash.gateways.protocols import Cloud
+    from tpudash.pollers.run_reader import RunReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,13 @@ class Session:
     cloud: Cloud
     clock: Clock
     prices: PriceBook
+    run_reader: RunReader
+
+    def known_runs(self) -> tuple[RunSpec, ...]:
+        """Return the runs that were begun on this machine."""
+        from tpudash.pollers.known_runs import KnownRuns
+
+        return KnownRuns(self.state.paths.journal_file).specs(self.cloud.project)
 
     @property
     def settings(self) -> Settings:
@@ -84,11 +93,14 @@ async def open_session(state: CliState) -> AsyncIterator[Session]:
     """
     from tpudash.clock import SystemClock
     from tpudash.cost.prices import PriceBook
+    from tpudash.pollers.run_reader import RunReader
 
     prepare(state)
     connection = make_connection(state.settings)
     try:
         cloud = await connection.cloud()
-        yield Session(state, cloud, SystemClock(), PriceBook.bundled())
+        clock = SystemClock()
+        reader = RunReader(cloud.bucket, clock)
+        yield Session(state, cloud, clock, PriceBook.bundled(), reader)
     finally:
         await connection.close()

@@ -5,11 +5,50 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from tpudash.domain.node import NodeListing
+from tpudash.domain.request import RequestListing
+from tpudash.pollers.known_runs import KnownRuns
 from tpudash.pollers.poller_set import PollerSet, Tools
 from tpudash.pollers.prices import PricesSource
+from tpudash.pollers.run_reader import RunReader
 
 if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
+    from tpudash.domain.run import Run
+    from tpudash.gateways.protocols import BucketGateway, Cloud
+    from tpudash.store.store import Store
+
+
+class RunsOfScreen:
+    """Reads runs by what the store knows of nodes and requests, and by this machine's journal."""
+
+    def __init__(self, parts: ScreenParts) -> None:
+        self._parts = parts
+        self._known = KnownRuns(parts.state.paths.journal_file)
+        self._reader: tuple[BucketGateway, RunReader] | None = None
+
+    async def __call__(self, cloud: Cloud, store: Store) -> tuple[Run, ...]:
+        """Return all runs.
+
+        Raises:
+            TpudashError: Nodes are not known yet, or a bucket could not be searched.
+        """
+        snapshot = store.snapshot
+        bucket = self._parts.state.settings.bucket
+        reading = await self._reader_of(cloud.bucket).read(
+            NodeListing(tuple(snapshot.nodes.values()), tuple(snapshot.unreachable)),
+            RequestListing(tuple(snapshot.requests.values())),
+            known=self._known.specs(cloud.project),
+            buckets=[bucket] if bucket else [],
+        )
+        if reading.errors and not reading.runs:
+            raise reading.errors[0]
+        return reading.runs
+
+    def _reader_of(self, bucket: BucketGateway) -> RunReader:
+        if self._reader is None or self._reader[0] is not bucket:
+            self._reader = (bucket, RunReader(bucket, self._parts.clock))
+        return self._reader[1]
 
 
 def make_pollers(parts: ScreenParts) -> PollerSet:
@@ -18,4 +57,4 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
     random = Random()  # noqa: S311 - spreads questions in time, guards nothing
     tools = Tools(parts.store, parts.link, parts.clock, random)
     more = [PricesSource(parts.prices, intervals.prices, parts.take_prices)]
-    return PollerSet(tools, intervals, read_all_runs, more)
+    return PollerSet(tools, intervals, RunsOfScreen(parts), more)

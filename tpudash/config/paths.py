@@ -45,6 +45,11 @@ class Paths:
         return self.config_dir / "themes"
 
     @property
+    def journal_file(self) -> Path:
+        """What was begun on this machine, a JSON object a line."""
+        return self.state_dir / "operations.jsonl"
+
+    @property
     def log_file(self) -> Path:
         """The log of our own process; never the trainer's."""
         return self.state_dir / "tpudash.log"

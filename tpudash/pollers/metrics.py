@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from tpudash.errors import NotFoundError, TpudashError
 from tpudash.store.changes import SeriesRead
 from tpudash.store.snapshot import METRICS
+from tpudash.store.utilization import GOOGLE_PERIOD
+from tpudash.store.utilization import METRICS as METRICS_OF_NODES
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,18 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-METRIC_TYPES: Final = (
-    "tpu.googleapis.com/cpu/utilization",
-    "tpu.googleapis.com/memory/usage",
-    "tpu.googleapis.com/network/received_bytes_count",
-    "tpu.googleapis.com/network/sent_bytes_count",
-    "tpu.googleapis.com/accelerator/duty_cycle",
-    "tpu.googleapis.com/accelerator/tensorcore_utilization",
-    "tpu.googleapis.com/accelerator/memory_bandwidth_utilization",
-    "tpu.googleapis.com/accelerator/memory_used",
-    "tpu.googleapis.com/accelerator/memory_total",
-)
-GOOGLE_PERIOD: Final = timedelta(seconds=60)
+METRIC_TYPES: Final = tuple(metric.metric_type for metric in METRICS_OF_NODES.values())
 HISTORY: Final = timedelta(minutes=30)
 OVERLAP: Final = timedelta(minutes=5)
 """Points may become visible up to 180 s late, so the newest minutes are always read again."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tpudash.domain.run import RunState
 from tpudash.pollers.activity import is_changing
 from tpudash.store.changes import RunsRead
-from tpudash.store.snapshot import RUNS
+from tpudash.store.snapshot import NODES, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WHILE_CHANGING_S: Final = 3.0
 AT_REST_S: Final = 30.0
+NODES_LOOK_S: Final = 0.1
 RESTING_STATES: Final = frozenset(
     {RunState.FINISHED, RunState.FAILED, RunState.DELETED, RunState.PREEMPTED}
 )
@@ -53,7 +54,9 @@ class RunsSource:
         self._progress = progress
 
     async def poll(self, cloud: Cloud) -> None:
-        """Read all runs once."""
+        """Read all runs once, as soon as the nodes are known: without them nothing trains."""
+        while self._store.snapshot.sources[NODES].last_success is None:
+            await self._clock.sleep(NODES_LOOK_S)
         as_of = self._clock.now()
         runs = await self._read(cloud, self._store)
         self._store.apply(RunsRead(self._laid_over(runs), as_of))
