@@ -1,1 +1,1 @@
-"""Acts that change the cloud: plan, confirm, apply, follow, with a journal."""
+"""Launch, resume and delete: plan, confirm, apply, follow; each with intent saved before acting."""
