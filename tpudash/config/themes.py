@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DEFAULT_THEME: Final = "dark"
 MAX_THEME_BYTES: Final = 64 * 1024
 MAX_BASES: Final = 8
+_SAFE_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""As safe as the one in Python, and five times as fast where libyaml is there."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
@@ -162,7 +164,7 @@ def _read(path: Path) -> ThemeFile:
     try:
         if path.stat().st_size > MAX_THEME_BYTES:
             raise ThemeError(f"{path}: larger than {MAX_THEME_BYTES} bytes")
-        data: Any = yaml.safe_load(path.read_text("utf-8"))
+        data: Any = yaml.load(path.read_text("utf-8"), Loader=_SAFE_LOADER)  # noqa: S506
     except yaml.YAMLError as error:
         raise ThemeError(f"{path}: not YAML", detail=_where(error)) from error
     except (OSError, UnicodeDecodeError) as error:
