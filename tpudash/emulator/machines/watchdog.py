@@ -6,7 +6,8 @@ kills them; the end of the pipe, which the kernel brings about however the emula
 them too. It leaves when it was told to stop and no process is left.
 
 On Linux it is the "child subreaper" of the worker, so every descendant stays below it whatever
-sessions or groups it makes. Elsewhere descendants are looked up and remembered once a second.
+sessions or groups it makes. Elsewhere descendants are looked up and remembered once a second,
+and who broke away in between is found by the mark that the worker's environment carries.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _WATCH_S = 1.0
 _STOPPING_S = 0.05
 _CHUNK = 65_536
+_MARK = "TPUDASH_NODE_DIR"
 
 
 def list_processes() -> dict[int, tuple[int, str]]:
@@ -48,12 +50,30 @@ def _list_proc() -> dict[int, tuple[int, str]]:
 
 def _list_ps() -> dict[int, tuple[int, str]]:
     command = ["ps", "-axo", "pid=,ppid=,stat=,lstart="]
-    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as lister:
+        output, _ = lister.communicate()
     found = {}
     for line in output.splitlines():
         pid, parent, state, *start = line.split()
-        if not state.startswith("Z"):
+        if not state.startswith("Z") and int(pid) != lister.pid:
             found[int(pid)] = (int(parent), " ".join(start))
+    return found
+
+
+def list_marked(mark: str) -> set[int]:
+    """Return the processes whose environment holds `mark`, as far as `ps` shows environments.
+
+    macOS hides those of its own programs (/bin, /usr/bin), not those of an installed Python.
+    """
+    flags = "-axEww" if sys.platform == "darwin" else "axeww"
+    command = ["ps", flags, "-o", "pid=,command="]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as lister:
+        output, _ = lister.communicate()
+    found = set()
+    for line in output.splitlines():
+        pid, _, rest = line.strip().partition(" ")
+        if f" {mark} " in f"{rest} " and int(pid) != lister.pid:
+            found.add(int(pid))
     return found
 
 
@@ -90,6 +110,7 @@ class Watchdog:
         environment = config["environment"]
         if not isinstance(command, list) or not isinstance(environment, dict):
             raise TypeError("config: command must be a list and environment an object")
+        self._mark = f"{_MARK}={environment.get(_MARK, '')}"
         self._prctl = ctypes.CDLL(None).prctl if LINUX else None
         if self._prctl is not None:
             self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -126,6 +147,8 @@ class Watchdog:
         pending += [
             pid for pid, mark in self._known.items() if processes.get(pid, (0, ""))[1] == mark
         ]
+        if self._stopping and not LINUX:
+            pending += list_marked(self._mark)
         found: set[int] = set()
         while pending:
             pid = pending.pop()
@@ -182,9 +205,17 @@ class Watchdog:
                     self.signal_all(signal.SIGKILL)
                 if not self.tree():
                     self.reap()
+                    self._drain()
                     return
             elif not LINUX:
                 self.tree()
+
+    def _drain(self) -> None:
+        """Keep the last words: what was printed and not read yet."""
+        os.set_blocking(self._output, False)
+        with suppress(BlockingIOError):
+            while data := os.read(self._output, self._console.chunk):
+                self._console.write(data)
 
     def _obey(self, data: bytes) -> bool:
         """Carry out what the emulator says; return whether it still lives."""
