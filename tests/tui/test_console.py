@@ -22,6 +22,7 @@ from tests.tui.factories import (
     report_progress,
     report_source,
 )
+from tpudash.config.themes import find_theme
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.operation import OperationState
 from tpudash.errors import ConfigurationError
@@ -38,7 +39,23 @@ from tpudash.tui.settings import ConsoleSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tpudash.store.changes import ChangeSet
     from tpudash.tui.app import TpudashApp
+    from tpudash.tui.pane import Pane
+    from tpudash.tui.screens.main import MainScreen
+
+
+def record_applied(target: Pane | MainScreen) -> list[ChangeSet]:
+    """Record every change set that a pane or the screen is given."""
+    applied: list[ChangeSet] = []
+    original = target.apply
+
+    def apply(changes: ChangeSet) -> None:
+        applied.append(changes)
+        original(changes)
+
+    target.apply = apply  # type: ignore[method-assign]
+    return applied
 
 
 async def test_80x24_shows_the_key_facts() -> None:
@@ -130,10 +147,7 @@ async def test_zoom_gives_a_pane_the_whole_screen_and_gives_it_back() -> None:
 
 async def test_changes_reach_the_table_as_one_coalesced_update() -> None:
     async with console() as it:
-        applied = []
-        original = it.app.main.apply
-        it.app.main.apply = lambda changes: (applied.append(changes), original(changes))  # type: ignore[assignment]
-        it.app._stage._main = it.app.main
+        applied = record_applied(it.app.main)
         others = [run for run in it.store.snapshot.runs.values() if run.name != "demo"]
         for step in range(451, 461):
             read_runs(it.store, make_run(step=step), *others)
@@ -145,9 +159,7 @@ async def test_changes_reach_the_table_as_one_coalesced_update() -> None:
 async def test_a_hidden_pane_is_told_later_what_it_missed() -> None:
     async with console(size=(80, 24)) as it:
         logs = it.app.main.panes[PaneId.LOGS]
-        told = []
-        original = logs.apply
-        logs.apply = lambda changes: (told.append(changes), original(changes))  # type: ignore[assignment]
+        told = record_applied(logs)
         list_nodes(it.store, make_node("late-1", "CREATING", run=None))
         await it.until(lambda: "late-1" in it.screen_text)
         assert not told
@@ -219,7 +231,7 @@ async def test_help_lists_every_action_with_its_key() -> None:
             if action.scope in {None, PaneId.NODES}:
                 assert action.help.split(",")[0][:30] in text, action.id
         await it.press("escape")
-        assert it.app.screen is it.app.main
+        assert it.app.screen.id == "main"
 
 
 async def test_details_show_every_field_and_mask_secrets() -> None:
@@ -447,3 +459,23 @@ async def test_a_run_that_is_resumed_moves_on_in_place() -> None:
         read_runs(it.store, *runs.values())
         await it.until(lambda: "777/600" in it.screen_text)
         assert it.table.cursor_key == "run:vision"
+
+
+async def test_rotation_zooms_one_pane_after_the_other() -> None:
+    panes = (PaneId.NODES, PaneId.COST)
+    async with console(is_watch=True, settings=ConsoleSettings(panes=panes, rotate_s=0.05)) as it:
+        seen: set[tuple[PaneId, ...]] = set()
+        await it.until(lambda: seen.add(it.app.main.visible_panes) or len(seen) >= 2)  # type: ignore[func-returns-value]
+        await it.until(lambda: it.app.main.visible_panes == (PaneId.COST,))
+        await it.until(lambda: it.app.main.visible_panes == (PaneId.NODES,))
+
+
+async def test_another_theme_changes_colours_and_glyphs_at_once() -> None:
+    themes = tuple(find_theme(name) for name in ("dark", "light"))
+    settings = ConsoleSettings(theme="dark", themes=themes)
+    async with console(settings=settings) as it:
+        before = it.app.style_of("state-ready")
+        it.app.perform("theme")
+        await it.until(lambda: it.app.style_of("state-ready") != before)
+        assert it.app.theme == "light"
+        assert it.app.theme_glyphs["ready"][0] == themes[1].states["ready"].glyph

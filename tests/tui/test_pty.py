@@ -87,6 +87,7 @@ def test_quitting_is_quick_although_the_background_is_stuck(
 def test_a_terminal_that_goes_away_ends_it(start: Callable[..., PtyScreen]) -> None:
     screen = start()
     pid = screen.child.pid
+    assert pid is not None
     os.close(screen.child.child_fd)
     screen.child.closed = True
     screen.child.child_fd = -1

@@ -129,13 +129,13 @@ class TpudashApp(HostApp, inherit_bindings=False):
             self.register_theme(textual_theme(spec))
         names = self.available_themes
         if self.settings.theme in names:
-            self.theme = self.settings.theme
-        self._take_glyphs()
+            self._take_theme(self.settings.theme)
 
-    def _take_glyphs(self) -> None:
-        spec = next((one for one in self.settings.themes if one.name == self.theme), None)
+    def _take_theme(self, name: str) -> None:
+        spec = next((one for one in self.settings.themes if one.name == name), None)
         looks = {} if spec is None else spec.states
         self.theme_glyphs = {kind: (look.glyph, look.ascii) for kind, look in looks.items()}
+        self.theme = name
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the main screen."""
@@ -146,6 +146,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
         self.set_class(self.settings.ascii, "-ascii")
         self._stage.open()
         self.set_interval(1.0, self._stage.tick)
+        if self.settings.rotate_s > 0:
+            self.set_interval(self.settings.rotate_s, self.main.rotate)
         self.call_after_refresh(self._start_background)
 
     def _start_background(self) -> None:
@@ -273,8 +275,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
     def _next_theme(self) -> None:
         names = [spec.name for spec in self.settings.themes] or sorted(self.available_themes)
         at = names.index(self.theme) if self.theme in names else -1
-        self.theme = names[(at + 1) % len(names)]
-        self._take_glyphs()
+        self._take_theme(names[(at + 1) % len(names)])
+        self.call_after_refresh(self._stage.tick)
         self.notify(f"Theme: {self.theme}", markup=False, timeout=2)
 
     def _copy(self) -> None:

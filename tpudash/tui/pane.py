@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -133,6 +134,7 @@ class HostApp(App[None]):
 
     def __init__(self, context: ViewContext, *, ansi_color: bool | None = None) -> None:
         self.context = context
+        self._styles_known: dict[tuple[str, bool, bool], Style] = {}
         self.theme_glyphs: Mapping[str, tuple[str, str]] = {}
         super().__init__(ansi_color=ansi_color)
 
@@ -149,11 +151,19 @@ class HostApp(App[None]):
 
     def style_of(self, variable: str, *, bold: bool = False, dim: bool = False) -> Style:
         """Return the present theme's style for one variable, for use in `rich.text.Text`."""
-        try:
-            color = Color.parse(self.theme_variables.get(variable, "")).rich_color
-        except ColorParseError:
-            color = None
-        return Style(color=color, bold=bold or None, dim=dim or None)
+        key = (self.theme_variables.get(variable, ""), bold, dim)
+        style = self._styles_known.get(key)
+        if style is None:
+            style = self._styles_known[key] = _make_style(*key)
+        return style
+
+
+def _make_style(value: str, bold: bool, dim: bool) -> Style:
+    color = None
+    if value:
+        with contextlib.suppress(ColorParseError):
+            color = Color.parse(value).rich_color
+    return Style(color=color, bold=bold or None, dim=dim or None)
 
 
 class Pane(Widget):

@@ -37,6 +37,7 @@ class ConsoleSettings:
         ascii: Draw with ASCII characters only.
         mouse: Ask the terminal for mouse events.
         panes: The panes to show, in any order; all five by default.
+        rotate_s: Zoom the next pane every so many seconds; 0 for never.
         keymap: The user's keys by action id (`tpudash.config.keymap`).
         project: Shown in the status line until the connection says what it is.
         copy_file: File that receives what `y` copies, or None to save nothing.
@@ -51,6 +52,7 @@ class ConsoleSettings:
     ascii: bool = False
     mouse: bool = True
     panes: tuple[PaneId, ...] = tuple(PaneId)
+    rotate_s: float = 0.0
     keymap: Mapping[str, str] = field(default_factory=dict)
     project: str = ""
     copy_file: Path | None = None

@@ -171,6 +171,12 @@ class MainScreen(Screen[None]):
         self._view.is_zoomed = not self._view.is_zoomed
         self._arrange()
 
+    def rotate(self) -> None:
+        """Zoom the next pane, unless someone is looking at something else."""
+        if self.is_current and not self._host.context.is_paused:
+            self._view.is_zoomed = True
+            self.action_next_pane(1)
+
     def action_next_pane(self, step: int) -> None:
         """Focus the next pane in the order of their numbers."""
         order = tuple(self.panes)

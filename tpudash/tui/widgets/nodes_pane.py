@@ -118,6 +118,12 @@ class NodesPane(Pane):
         """Draw what is known already."""
         self._rebuild()
 
+    def notify_style_update(self) -> None:
+        """Take on another theme."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self._show_note()
+
     def on_resize(self, event: events.Resize) -> None:
         """Show the columns that fit."""
         self._fit_columns(event.size.width)
