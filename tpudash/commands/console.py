@@ -21,5 +21,5 @@ def console(state: CliState) -> int:
     from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
 
     begin_screen(state)
-    parts = ScreenParts(state)
+    parts = ScreenParts(state, is_operator=True)
     return run_screen(parts, operations=operations_for_screen(parts))

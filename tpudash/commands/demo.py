@@ -48,7 +48,7 @@ def demo(state: CliState) -> int:
     click.echo("starting a local emulator ...", err=True)
     with demo_world(state.paths.demo_dir) as world:
         inner = _inside(state, world, METRICS_PERIOD_S)
-        parts = ScreenParts(inner)
+        parts = ScreenParts(inner, is_operator=True)
         operations = operations_for_screen(parts)
         parts.also = lambda: _launch_first_run(operations, world)
         return run_screen(parts, operations=operations)

@@ -68,10 +68,12 @@ class ScreenParts:
     """Everything behind one screen.
 
     Attributes:
+        is_operator: Whether the screen can change the cloud.
         also: Runs beside the pollers, such as the demo's first launch.
     """
 
     state: CliState
+    is_operator: bool = False
     store: Store = field(default_factory=Store)
     clock: SystemClock = field(default_factory=SystemClock)
     prices: PriceBook = field(default_factory=PriceBook.bundled)
@@ -109,7 +111,6 @@ def run_screen(
     parts: ScreenParts,
     *,
     operations: OperationsPort | None = None,
-    is_watch: bool = False,
     notices: tuple[str, ...] = (),
 ) -> int:
     """Show the screen until the user leaves, and return the exit code."""
@@ -120,6 +121,7 @@ def run_screen(
 
     settings = parts.state.settings
     traits = find_traits()
+    is_watch = operations is None
     console = console_settings(parts.state, is_watch=is_watch, notices=notices)
     emulator: EmulatorPort | None = None
     if settings.endpoint and operations is not None:

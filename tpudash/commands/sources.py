@@ -5,8 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from tpudash.diagnostics.evidence import ACTIONS
 from tpudash.domain.node import NodeListing
 from tpudash.domain.request import RequestListing
+from tpudash.pollers.checklist import ChecklistSource
 from tpudash.pollers.known_runs import KnownRuns
 from tpudash.pollers.poller_set import PollerSet, Tools
 from tpudash.pollers.prices import PricesSource
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
     from tpudash.domain.run import Run
     from tpudash.gateways.protocols import BucketGateway, Cloud
+    from tpudash.pollers.source import Source
     from tpudash.store.store import Store
 
 
@@ -56,5 +59,11 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
     intervals = parts.state.settings.intervals
     random = Random()  # noqa: S311 - spreads questions in time, guards nothing
     tools = Tools(parts.store, parts.link, parts.clock, random)
-    more = [PricesSource(parts.prices, intervals.prices, parts.take_prices)]
+    actions = ACTIONS if parts.is_operator else frozenset()
+    more: list[Source] = [
+        PricesSource(parts.prices, intervals.prices, parts.take_prices),
+        ChecklistSource(
+            parts.store, parts.clock, intervals.checklist, lambda: parts.prices, actions
+        ),
+    ]
     return PollerSet(tools, intervals, RunsOfScreen(parts), more)

@@ -28,4 +28,4 @@ def watch(state: CliState, panes: str | None) -> int:
         names = tuple(name.strip() for name in panes.split(",") if name.strip())
         state.flags["panes"] = names
     begin_screen(state)
-    return run_screen(ScreenParts(state), is_watch=True)
+    return run_screen(ScreenParts(state))

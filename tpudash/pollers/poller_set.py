@@ -12,7 +12,7 @@ from tpudash.pollers.metrics import MetricsSource
 from tpudash.pollers.run_progress import ProgressBook
 from tpudash.pollers.runs import RunsSource
 from tpudash.pollers.source import SourceLoop
-from tpudash.store.snapshot import NODES, RUNS
+from tpudash.store.snapshot import CHECKLIST, NODES, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,11 +107,12 @@ class PollerSet:
         if changes.operations:
             self._wake(NODES, RUNS)
         elif changes.nodes:
-            self._wake(RUNS)
+            self._wake(RUNS, CHECKLIST)
 
     def _wake(self, *names: str) -> None:
         for name in names:
-            self._loops[name].refresh_soon()
+            if name in self._loops:
+                self._loops[name].refresh_soon()
 
     def _look_twice(self) -> None:
         self._wake(NODES, RUNS)
