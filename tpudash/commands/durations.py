@@ -9,7 +9,7 @@ from typing import Final
 from tpudash.errors import UsageError
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)")
 LONGEST: Final = timedelta(days=366)
 
 

@@ -23,7 +23,6 @@ from tpudash.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -37,7 +36,7 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException]]:
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     """A command `paths` that raises what the test puts in the list."""
     errors: list[BaseException] = []
 
@@ -147,7 +146,7 @@ def test_the_help_names_every_command_without_importing_them() -> None:
 def test_every_command_of_the_table_can_be_imported_and_explains_itself() -> None:
     context = click.Context(cli.root)
     for name in cli.COMMANDS:
-        command = cli.root.get_command(context, name)  # type: ignore[attr-defined]
+        command = cli.root.get_command(context, name)
         assert isinstance(command, click.Command), name
         assert command.help, name
 
