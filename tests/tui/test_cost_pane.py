@@ -86,7 +86,7 @@ async def test_runs_and_nodes_say_what_they_cost_and_what_is_not_known() -> None
         stray = row_with(app, "  stray")
         assert "unknown" in stray
         assert " - " in stray
-        assert "≥$1.35/h now, 2 nodes billed" in table(app)
+        assert "≥$1.35/h now, 2 billed" in table(app)
         assert "emulated, so nothing is charged" in table(app)
         assert app.pane.title_note() == "≥$1.35/h"
 

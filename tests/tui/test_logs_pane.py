@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 import unicodedata
@@ -47,7 +48,7 @@ def make_host(*entries: LogEntry, ring: LogRing | None = None, **more: Any) -> P
     if ring is not None:
         store.logs = ring
     add_logs(store, *entries)
-    return PaneHost(LogsPane(), store, **more)
+    return PaneHost(LogsPane(follow_interval_s=0), store, **more)
 
 
 async def test_it_opens_at_the_newest_line_and_follows() -> None:
@@ -80,6 +81,21 @@ async def test_a_standing_view_does_not_move_on_append_late_lines_or_eviction() 
         await pilot.press("end")
         assert "line 999" in screen_of(app.pane.view)[-1]
         assert "following" in status(app.pane)
+
+
+async def test_a_stream_of_lines_repaints_at_its_own_pace() -> None:
+    store = Store()
+    app = PaneHost(LogsPane(follow_interval_s=1), store)
+    async with app.run_test(size=SIZE) as pilot:
+        add_logs(store, make_entry(0, "line 0"))
+        await settle(pilot)
+        assert "line 0" in screen_of(app.pane.view)[0]
+        add_logs(store, *numbered(1, 5))
+        await pilot.pause()
+        assert screen_of(app.pane.view)[1].strip() == ""
+        async with asyncio.timeout(5):
+            while "line 4" not in screen_of(app.pane.view)[4]:
+                await pilot.pause()
 
 
 async def test_scrolling_to_the_end_follows_again() -> None:
@@ -270,7 +286,7 @@ async def test_the_selected_run_or_node_limits_what_is_shown() -> None:
         make_entry(2, "of the second life", node_id="demo-2", run="demo"),
         make_entry(3, "of another run", node_id="other-1", run="other"),
     )
-    app = PaneHost(LogsPane(), store)
+    app = PaneHost(LogsPane(follow_interval_s=0), store)
     async with app.run_test(size=SIZE) as pilot:
 
         async def shown(subject: Subject | None) -> str:
@@ -296,7 +312,7 @@ async def test_the_selected_run_or_node_limits_what_is_shown() -> None:
 
 async def test_the_empty_pane_says_why_and_what_to_press() -> None:
     store = Store()
-    app = PaneHost(LogsPane(), store)
+    app = PaneHost(LogsPane(follow_interval_s=0), store)
     async with app.run_test(size=SIZE) as pilot:
         assert "Waiting for the first answer about logs" in app.pane.empty_reason()
         report_source(

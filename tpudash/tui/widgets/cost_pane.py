@@ -36,6 +36,7 @@ COLUMNS: Final = (
 )
 DETAIL_ROWS: Final = 3
 LEAST_ROWS_FOR_DETAIL: Final = 11
+ROOM_FOR_NOTE: Final = 78
 BUSY_SHARE: Final = 20
 """Working out all costs may take one part in so many of the time."""
 
@@ -146,7 +147,7 @@ class CostPane(Pane):
 
     def head(self, width: int) -> list[Spans]:
         """Return the total, and the titles or the reason why there is no row."""
-        summary = self._summary()
+        summary = self._summary(width)
         reason = self.empty_reason()
         if reason:
             lines = [(Span(line, "muted"),) for line in wrap_words(reason, max(1, width))]
@@ -179,18 +180,20 @@ class CostPane(Pane):
 
     # How things are put.
 
-    def _summary(self) -> Spans:
+    def _summary(self, width: int) -> Spans:
         if self._ledger is None:
             return ()
         total, billed = self._ledger.total, self._ledger.billed
         connection = self.context.snapshot.connection
         is_emulator = connection is not None and connection.is_emulator
+        note = "; emulated, so nothing is charged" if is_emulator else ""
+        if width < ROOM_FOR_NOTE:
+            note = ", emulated" if is_emulator else ""
         return (
             Span(self._rate(), "state-ready", bold=True),
-            Span(f" now, {billed} node{'s' * (billed != 1)} billed   ", "muted"),
+            Span(f" now, {billed} billed  ", "muted"),
             Span(self._dollars(total.accrued_usd, at_least=total.is_lower_bound), "", bold=True),
-            Span(" so far, estimated", "muted"),
-            Span("; emulated, so nothing is charged" if is_emulator else "", "muted"),
+            Span(f" so far, estimated{note}", "muted"),
         )
 
     def _rate(self) -> str:

@@ -19,6 +19,7 @@ from tpudash.domain.log import Severity
 from tpudash.tui.widgets.log_view_filter import LogFilter, parse_filter
 from tpudash.tui.widgets.log_view_model import LogLines
 from tpudash.tui.widgets.log_view_paint import TIME_WIDTH, LogFrame, LogPainter
+from tpudash.tui.widgets.log_view_scroll import LogScroll
 from tpudash.tui.widgets.log_view_text import MAX_LINES, LogRow
 
 if TYPE_CHECKING:
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from textual import events
+    from textual.timer import Timer
 
     from tpudash.store.log_ring import LogRing
 
 SIDE_STEP: Final = 8
 WHEEL_LINES: Final = 3
+FOLLOW_INTERVAL_S: Final = 0.5
+"""A page of lines that moves up is repainted as a whole, so it does that twice a second at most."""
 LANDMARKS: Final = frozenset({"start", "restore", "checkpoint", "preempt", "finish", "error"})
 
 
@@ -62,7 +66,14 @@ class LogView(Widget, can_focus=True):
     class Changed(Message):
         """The view moved, or its counts changed."""
 
-    def __init__(self, ring: LogRing, now: Callable[[], datetime], *, plain: bool = False) -> None:
+    def __init__(
+        self,
+        ring: LogRing,
+        now: Callable[[], datetime],
+        *,
+        plain: bool = False,
+        follow_interval_s: float = FOLLOW_INTERVAL_S,
+    ) -> None:
         super().__init__()
         self.lines = LogLines(ring)
         self.following = True
@@ -70,9 +81,13 @@ class LogView(Widget, can_focus=True):
         self.since = False
         self.empty_text = ""
         self._now = now
+        self._follow_interval_s = follow_interval_s
+        self._rest: Timer | None = None
+        self._is_behind = False
         self._painter = LogPainter(self, plain=plain)
-        self._skip = 0
+        self._scroll = LogScroll(self.lines, self._height_of)
         self._side = 0
+        self._is_one_run = False
         self._marked: LogRow | None = None
         self._last_visible = -1
         self._page: list[Strip] | None = None
@@ -97,25 +112,49 @@ class LogView(Widget, can_focus=True):
         was_full = self._fills_page()
         if not self.lines.sync(standing=not self.following):
             return
-        if self.following or not was_full:
+        if self.following:
+            self._follow()
+        elif not was_full:
             self.repaint()
         else:
             self._page = None
             self.refresh(Region(self.size.width - 1, 0, 1, self.size.height))
             self.post_message(self.Changed())
 
+    def _follow(self) -> None:
+        """Show the newest lines now, or when it is time again."""
+        self._is_behind = True
+        if self._rest is None:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        self._rest = None
+        if self._is_behind and self.following:
+            self.repaint()
+            if self._follow_interval_s:
+                self._rest = self.set_timer(self._follow_interval_s, self._catch_up)
+        self._is_behind = False
+
     def show_matching(self, text: str) -> LogFilter:
         """Show only lines that pass a filter as it was typed."""
         found = parse_filter(text)
         self.lines.set_filter(found)
-        self._skip = 0
+        self._scroll.skip = 0
         self.repaint()
         return found
 
-    def show_scope(self, scope: Callable[[LogRow], bool] | None) -> None:
-        """Show only lines of something, before any filter."""
+    def show_scope(
+        self, scope: Callable[[LogRow], bool] | None, *, is_one_run: bool = False
+    ) -> None:
+        """Show only lines of something, before any filter.
+
+        Args:
+            scope: Which lines to show, or None for all.
+            is_one_run: Whether these are lines of one run.
+        """
+        self._is_one_run = is_one_run
         self.lines.set_scope(scope)
-        self._skip = 0
+        self._scroll.skip = 0
         self.repaint()
 
     def toggle_follow(self) -> None:
@@ -129,7 +168,7 @@ class LogView(Widget, can_focus=True):
     def toggle_wrap(self) -> None:
         """Wrap long lines, or let them go beyond the edge."""
         self.wrap = not self.wrap
-        self._skip = 0
+        self._scroll.skip = 0
         self.repaint()
 
     def toggle_since(self) -> None:
@@ -170,7 +209,7 @@ class LogView(Widget, can_focus=True):
     def action_scroll_lines(self, count: int) -> None:
         """Move by so many rows of the screen; negative is towards older lines."""
         self._settle()
-        self._move(count)
+        self._scroll.move(count)
         self._after_moving(down=count > 0)
 
     def action_scroll_pages(self, count: int) -> None:
@@ -180,7 +219,7 @@ class LogView(Widget, can_focus=True):
     def action_go_home(self) -> None:
         """Go to the oldest line, and stand there."""
         self.following = False
-        self.lines.top, self._skip = 0, 0
+        self._scroll.go_to(0)
         self.repaint()
 
     def action_go_end(self) -> None:
@@ -207,7 +246,7 @@ class LogView(Widget, can_focus=True):
 
     def on_resize(self) -> None:
         """Fit the lines to the new size."""
-        self._skip = 0
+        self._scroll.skip = 0
         self.repaint()
 
     def notify_style_update(self) -> None:
@@ -224,9 +263,9 @@ class LogView(Widget, can_focus=True):
             return False
         self._marked = self.lines.shown[found]
         self.following = False
-        self.lines.top, self._skip = found, 0
-        self._move(-(self.size.height // 3))
-        self._clamp()
+        self._scroll.go_to(found)
+        self._scroll.move(-(self.size.height // 3))
+        self._scroll.clamp(self.size.height)
         self.repaint()
         return True
 
@@ -244,43 +283,12 @@ class LogView(Widget, can_focus=True):
         """Make `top` what is really at the top, which a following view finds out by painting."""
         self._strips()
 
-    def _move(self, count: int) -> None:
-        shown = self.lines.shown
-        if not shown:
-            return
-        top, skip = min(self.lines.top, len(shown) - 1), self._skip + count
-        while skip < 0 and top > 0:
-            top -= 1
-            skip += self._height_of(shown[top])
-        while top < len(shown) - 1 and skip >= (height := self._height_of(shown[top])):
-            skip -= height
-            top += 1
-        self.lines.top, self._skip = top, max(0, skip)
-
     def _after_moving(self, *, down: bool) -> None:
-        at_end = self._clamp()
+        at_end = self._scroll.clamp(self.size.height)
         self.following = down and at_end
         if self.following:
             self._marked = None
         self.repaint()
-
-    def _clamp(self) -> bool:
-        """Never stand beyond the last page; returns whether it stands on it."""
-        end = self._end_position()
-        if (self.lines.top, self._skip) >= end:
-            self.lines.top, self._skip = end
-            return True
-        return False
-
-    def _end_position(self) -> tuple[int, int]:
-        """Return the place from which the newest line is the last one of the page."""
-        room = max(1, self.size.height)
-        for at in range(len(self.lines.shown) - 1, -1, -1):
-            height = self._height_of(self.lines.shown[at])
-            if height >= room:
-                return (at, height - room)
-            room -= height
-        return (0, 0)
 
     def _height_of(self, row: LogRow) -> int:
         if not self.wrap:
@@ -317,17 +325,21 @@ class LogView(Widget, can_focus=True):
         if not shown or not height:
             return self._painter.paint_empty(self.empty_text, width)
         first = max(0, len(shown) - height) if self.following else self.lines.top
-        self._painter.note_sources(shown[first : first + height])
+        visible = shown[first : first + height]
+        self._painter.note_sources(visible, is_one_run=self._is_one_run)
         if self.following:
-            self.lines.top, self._skip = self._end_position()
+            self._scroll.go_to_end(height)
         frame = LogFrame(
             width=width,
             height=height,
             wrap=self.wrap,
             side=self._side,
             marked=self._marked,
+            is_one_run=self._is_one_run,
             now=self._now() if self.since else None,
             filter=self.lines.filter,
         )
-        strips, self._last_visible = self._painter.paint(shown, self.lines.top, self._skip, frame)
+        strips, self._last_visible = self._painter.paint(
+            shown, self.lines.top, self._scroll.skip, frame
+        )
         return strips

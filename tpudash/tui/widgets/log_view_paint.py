@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 TIME_WIDTH: Final = 8
 MAX_SOURCE_WIDTH: Final = 16
 NARROW: Final = 60
-"""Below this width the column that names node and worker is left out."""
+NARROW_IN_ONE_RUN: Final = 44
+"""Below this width the column that names the source is left out."""
 MAX_WORKER_COLORS: Final = 32
 
 
@@ -37,6 +38,7 @@ class LogFrame:
     Attributes:
         side: Cells of the text that are hidden to the left; of no meaning with `wrap`.
         marked: The line to point at, or None.
+        is_one_run: Whether all lines are of one run, so that attempt and worker name the source.
         now: What ages are counted from, or None to show the times themselves (in UTC).
         filter: What is to be highlighted.
     """
@@ -46,6 +48,7 @@ class LogFrame:
     wrap: bool
     side: int
     marked: LogRow | None
+    is_one_run: bool
     now: datetime | None
     filter: LogFilter
 
@@ -63,6 +66,7 @@ class LogPainter:
         self._plain = plain
         self._sources: dict[tuple[str, str], int] = {}
         self._source_width = 0
+        self._is_one_run = False
         self._worker_colors = 0
         self._styles: dict[str, Style] = {}
 
@@ -90,14 +94,13 @@ class LogPainter:
         while at < len(shown) and len(bodies) < frame.height:
             bodies += self._paint_row(shown[at], frame)[skip:]
             last, at, skip = at, at + 1, 0
-        blank = Strip.blank(frame.width - 1, self.style(""))
+        blank = Strip.blank(frame.width, self.style(""))
         bodies = [*bodies, *[blank] * frame.height][: frame.height]
         marks = scroll_marks(
             frame.height, total=len(shown), first=top, last=last, plain=self._plain
         )
-        muted = self.style("muted")
         strips = [
-            Strip.join((body, Strip([Segment(mark, muted)])))
+            body if mark == " " else self._with_mark(body, mark)
             for body, mark in zip(bodies, marks, strict=True)
         ]
         return strips, last
@@ -115,10 +118,15 @@ class LogPainter:
             Strip([Segment(f" {line}", style)]).extend_cell_length(width, style) for line in lines
         ]
 
-    def note_sources(self, rows: list[LogRow]) -> None:
-        """Make the column of sources as wide as these lines need; it never gets narrower."""
-        longest = max((len(_full_name(row)) for row in rows), default=0)
-        self._source_width = min(MAX_SOURCE_WIDTH, max(longest, self._source_width))
+    def note_sources(self, rows: list[LogRow], *, is_one_run: bool) -> None:
+        """Make the column of sources as wide as these lines need.
+
+        It never gets narrower, unless the way in which sources are named is another one.
+        """
+        longest = max((len(_full_name(row, is_one_run=is_one_run)) for row in rows), default=0)
+        before = self._source_width if self._is_one_run == is_one_run else 0
+        self._source_width = min(MAX_SOURCE_WIDTH, max(longest, before))
+        self._is_one_run = is_one_run
 
     def style(self, variable: str, *, bold: bool = False) -> Style:
         """Return the widget's own style with the colour of a theme variable."""
@@ -145,9 +153,14 @@ class LogPainter:
         blank = Strip.blank(self._head_width(frame.width), self.style(""))
         heads = [self._paint_head(row, style, frame), *[blank] * (len(texts) - 1)]
         return [
-            Strip.join(parts).extend_cell_length(frame.width - 1, style).simplify()
+            Strip.join(parts).adjust_cell_length(frame.width, style).simplify()
             for parts in zip(heads, texts, strict=True)
         ]
+
+    def _with_mark(self, row: Strip, mark: str) -> Strip:
+        """Return a row whose last cell is part of the scroll bar."""
+        bar = Strip([Segment(mark, self.style("muted"))])
+        return Strip.join((row.adjust_cell_length(row.cell_length - 1), bar))
 
     def _crop(self, text: Strip, frame: LogFrame) -> Strip:
         """Return the part of a line that is in sight, with a mark where it goes on."""
@@ -169,22 +182,26 @@ class LogPainter:
         return [segment for segment in segments if segment.text]
 
     def _paint_head(self, row: LogRow, style: Style, frame: LogFrame) -> Strip:
-        gutter = (">" if self._plain else "▌") if row is frame.marked else " "
+        is_marked = row is frame.marked
+        gutter = (">" if self._plain else "▌") if is_marked else " "
         moment = row.entry.timestamp
         time = f"{moment:%H:%M:%S}" if frame.now is None else age(moment, frame.now)
         segments = [
-            Segment(gutter, self.style("primary")),
+            Segment(gutter, self.style("primary" if is_marked else "log-time")),
             Segment(f"{time:>{TIME_WIDTH}} ", self.style("log-time")),
         ]
-        if frame.width >= NARROW and self._source_width:
-            name = _source_name(row, self._source_width)
+        if self._has_source(frame.width):
+            name = _source_name(row, self._source_width, is_one_run=frame.is_one_run)
             segments.append(Segment(f"{name} ", self._worker_style(row)))
         segments.append(Segment(f"{MARKS[row.kind][self._plain]} ", style))
         return Strip(segments)
 
     def _head_width(self, width: int) -> int:
-        has_source = width >= NARROW and self._source_width
-        return 1 + TIME_WIDTH + 1 + (self._source_width + 1 if has_source else 0) + 2
+        return 1 + TIME_WIDTH + 1 + (self._source_width + 1) * self._has_source(width) + 2
+
+    def _has_source(self, width: int) -> bool:
+        least = NARROW_IN_ONE_RUN if self._is_one_run else NARROW
+        return width >= least and self._source_width > 0
 
     def _worker_style(self, row: LogRow) -> Style:
         number = self._sources.setdefault(row.source, len(self._sources))
@@ -193,14 +210,17 @@ class LogPainter:
         return self.style(f"worker-{number % self._worker_colors}")
 
 
-def _full_name(row: LogRow) -> str:
+def _full_name(row: LogRow, *, is_one_run: bool) -> str:
+    """Return node and worker, or attempt and worker where the run is known anyway."""
     node, worker = row.source
+    if is_one_run and row.entry.attempt is not None:
+        node = str(row.entry.attempt)
     return safe_text(f"{node}:{worker}" if node and worker else node, 80)
 
 
-def _source_name(row: LogRow, width: int) -> str:
-    """Return node and worker in exactly so many cells; the end says most, so the head is cut."""
-    name = _full_name(row)
+def _source_name(row: LogRow, width: int, *, is_one_run: bool) -> str:
+    """Return the source in exactly so many cells; its end says most, so the head is cut."""
+    name = _full_name(row, is_one_run=is_one_run)
     if cell_len(name) > width:
         name = f"…{name[1 - width :]}" if name.isascii() else cut_cells(name, width)
     return name + " " * (width - cell_len(name))

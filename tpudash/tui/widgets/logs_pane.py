@@ -12,7 +12,7 @@ from tpudash.tui.pane import Pane, PaneId, Subject, SubjectKind
 from tpudash.tui.text import safe_lines, safe_text
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.line import Line
-from tpudash.tui.widgets.log_view import LogView
+from tpudash.tui.widgets.log_view import FOLLOW_INTERVAL_S, LogView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,13 +35,15 @@ class LogsPane(Pane):
         "up and the view stands still until f or end; it says how many lines it is behind. "
         'The filter takes words, !word, "a phrase", /regular expression/ and run: node: worker: '
         "severity: event: stream: attempt: with a value; severity:warning means at least that. "
+        "Before a line of the selected run stand its attempt and worker, else node and worker. "
         "D N W E C mark severities; · is a step, ✓ a checkpoint, ↻ a start, restore or preemption."
     )
 
     DEFAULT_CSS = "LogsPane { layout: vertical; }"
 
-    def __init__(self) -> None:
+    def __init__(self, *, follow_interval_s: float = FOLLOW_INTERVAL_S) -> None:
         super().__init__()
+        self._follow_interval_s = follow_interval_s
         self._all = False
         self._found: LogFilter | None = None
         self._scope_name = ""
@@ -51,7 +53,12 @@ class LogsPane(Pane):
     def compose(self) -> ComposeResult:
         """Lay out the view and its line."""
         context = self.context
-        self._view = LogView(context.store.logs, context.now, plain=context.options.ascii)
+        self._view = LogView(
+            context.store.logs,
+            context.now,
+            plain=context.options.ascii,
+            follow_interval_s=self._follow_interval_s,
+        )
         self._line = Line()
         yield self._view
         yield self._line
@@ -158,7 +165,8 @@ class LogsPane(Pane):
         def belongs(row: LogRow) -> bool:
             return row.entry.node_id in nodes or (run is not None and row.entry.run == run)
 
-        self._view.show_scope(belongs if name else None)
+        is_one_run = subject is not None and subject.run is not None
+        self._view.show_scope(belongs if name else None, is_one_run=is_one_run)
 
     def _scope_of(self, subject: Subject | None) -> tuple[str, frozenset[str]]:
         """Return the name of what is shown, and the ids of its nodes; no name means all."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LEAST_WIDTH: Final = 36
 LEAST_HEIGHT: Final = 5
 """Rows of one chart with its title and its axis of time."""
+GOOD_HEIGHT: Final = 8
+"""Rows that a chart should have before another one is drawn below it."""
 WINDOWS_S: Final = tuple(
     minutes * 60 for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440, 4320, 10080)
 )
@@ -69,7 +71,7 @@ def size(value: float) -> str:
 def draw_charts(
     requests: Sequence[ChartRequest], width: int, height: int, now: float, glyphs: Glyphs
 ) -> list[Spans]:
-    """Return as many of the charts as fit beside each other, the first ones first.
+    """Return as many of the charts as fit beside and below each other, the first ones first.
 
     Args:
         requests: The charts, the most wanted first.
@@ -78,17 +80,27 @@ def draw_charts(
         now: The present as POSIX time, which is the right edge.
         glyphs: What to draw with.
     """
-    count = min(len(requests), max(1, (width + 2) // (LEAST_WIDTH + 2)))
-    if not count or height < LEAST_HEIGHT or width < 10:
+    if not requests or height < LEAST_HEIGHT or width < LEAST_HEIGHT:
         return []
-    each = (width - 2 * (count - 1)) // count
-    columns = [_draw_one(request, each, height, now, glyphs) for request in requests[:count]]
+    beside = min(len(requests), max(1, (width + 2) // (LEAST_WIDTH + 2)))
+    below = min(-(-len(requests) // beside), max(1, height // GOOD_HEIGHT))
+    rows: list[Spans] = []
+    for line in range(below):
+        some = requests[line * beside : (line + 1) * beside]
+        high = (height - len(rows)) // (below - line)
+        each = (width - 2 * (beside - 1)) // beside
+        rows += _beside([_draw_one(one, each, high, now, glyphs) for one in some], each, high)
+    return rows
+
+
+def _beside(charts: Sequence[Sequence[Spans]], width: int, height: int) -> list[Spans]:
+    """Return charts of one width set beside each other."""
     rows: list[Spans] = []
     for y in range(height):
         spans: list[Span] = []
-        for at, column in enumerate(columns):
+        for at, chart in enumerate(charts):
             spans += [Span("  ")] if at else []
-            spans += column[y] if y < len(column) else [Span(" " * each)]
+            spans += chart[y] if y < len(chart) else [Span(" " * width)]
         rows.append(tuple(spans))
     return rows
 
