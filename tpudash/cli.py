@@ -10,9 +10,8 @@ import contextlib
 import difflib
 import os
 import sys
-import threading
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -108,16 +107,17 @@ def root(ctx: click.Context) -> None:
         ctx.invoke(LazyGroup.get_command(root, ctx, "console"))  # type: ignore[arg-type]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    code = run(arguments)
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    if _threads_would_hold_us() and arguments is None:
-        # A thread inside a call that is never answered would keep the process alive for minutes.
-        os._exit(code)
-    return code
+def main() -> NoReturn:
+    """Run the command line and end the process with its exit code.
+
+    The process ends without taking its modules apart: with Google's clients that takes 0.2 s, and
+    a thread inside a call that is never answered would hold it up for minutes.
+    """
+    code = run()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -189,11 +189,3 @@ def _point_stdout_at_nothing() -> None:
     """Whoever read us has gone; what is still buffered goes nowhere, without a complaint."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
-
-
-def _threads_would_hold_us() -> bool:
-    main_thread = threading.main_thread()
-    return any(
-        thread is not main_thread and not thread.daemon and thread.is_alive()
-        for thread in threading.enumerate()
-    )

@@ -84,8 +84,10 @@ class Facts:
         return next((one for one in run.attempts if one.attempt == node.attempt), None)
 
 
-async def read_facts(session: Session, *, runs: bool = False, live_prices: bool = False) -> Facts:
-    """Read nodes, and if asked for runs and live prices.
+async def read_facts(
+    session: Session, *, runs: bool = False, only: str | None = None, live_prices: bool = False
+) -> Facts:
+    """Read nodes, and if asked for runs (all, or `only` those of one name) and live prices.
 
     Raises:
         TpudashError: The nodes could not be listed.
@@ -105,7 +107,7 @@ async def read_facts(session: Session, *, runs: bool = False, live_prices: bool 
         facts.failed("requests", requests)
         requests = None
     if runs:
-        await _read_runs(session, facts, requests)
+        await _read_runs(session, facts, requests, only)
     return facts
 
 
@@ -121,14 +123,17 @@ async def _or_error(asking: Awaitable[AnswerT]) -> AnswerT | TpudashError:
         return error
 
 
-async def _read_runs(session: Session, facts: Facts, requests: RequestListing | None) -> None:
-    """Read the records of all runs that nodes, requests, the bucket or the journal tell of."""
+async def _read_runs(
+    session: Session, facts: Facts, requests: RequestListing | None, only: str | None
+) -> None:
+    """Read the records of the runs that nodes, requests, the bucket or the journal tell of."""
     try:
         reading = await session.run_reader.read(
             facts.listing,
             requests,
             known=session.known_runs(),
             buckets=[session.settings.bucket] if session.settings.bucket else [],
+            only=only,
         )
     except TpudashError as error:
         facts.failed("runs", error)
@@ -144,7 +149,7 @@ async def read_run(session: Session, name: str) -> Run:
         NotFoundError: No run has this name.
         TpudashError: What would tell could not be read.
     """
-    facts = await read_facts(session, runs=True)
+    facts = await read_facts(session, runs=True, only=name)
     run = next((run for run in facts.runs if run.name == name), None)
     if run is not None:
         return run
