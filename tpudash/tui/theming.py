@@ -50,4 +50,25 @@ def _variables(spec: ThemeSpec) -> dict[str, str]:
         **{f"log-{kind}": color for kind, color in spec.log.items()},
         **{f"mode-{name}": color for name, color in spec.modes.items()},
         **{f"worker-{at}": color for at, color in enumerate(spec.workers)},
+        **(_terminal_variables(dark=spec.dark) if spec.ansi else {}),
+    }
+
+
+def _terminal_variables(*, dark: bool) -> dict[str, str]:
+    """Return what Textual's own styles need of a theme of terminal colours, and no more."""
+    ground, ink = ("ansi_black", "ansi_white") if dark else ("ansi_white", "ansi_black")
+    strong = "ansi_bright_white" if dark else "ansi_black"
+    return {
+        "ansi-background": ground,
+        "ansi-foreground": ink,
+        "surface-active": "ansi_default",
+        "input-cursor-background": ink,
+        "input-cursor-foreground": ground,
+        "input-selection-background": "ansi_cyan",
+        "input-selection-foreground": "ansi_black",
+        "scrollbar-background": "ansi_default",
+        "scrollbar-background-hover": "ansi_default",
+        "scrollbar-background-active": "ansi_default",
+        "button-foreground": strong,
+        "button-color-foreground": strong,
     }
