@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STOP_SECONDS: Final = 0.1
+STOP_SECONDS: Final = 0.02
 """How long leaving waits for the background; what takes longer is left behind."""
 
 

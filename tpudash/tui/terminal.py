@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FRAMES_PER_SECOND: Final = 30
-STOP_SECONDS: Final = 0.15
+STOP_SECONDS: Final = 0.06
 """How long the background may take to end after the terminal was given back."""
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 SIGNAL_EXIT_BASE: Final = 128
