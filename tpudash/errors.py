@@ -6,7 +6,10 @@ Exit codes are part of the command-line interface and are owned by this module.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from tpudash.domain.failure import Failure
 
 
 class ExitCode(IntEnum):
@@ -29,15 +32,19 @@ class TpudashError(Exception):
         title: One line that names what failed, without a full stop.
         detail: The evidence, in the cloud's or the system's own words. May be empty.
         hint: What the user can do about it, a command where there is one. May be empty.
+        failure: The classified cause, where the cloud gave one.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
 
-    def __init__(self, title: str, *, detail: str = "", hint: str = "") -> None:
+    def __init__(
+        self, title: str, *, detail: str = "", hint: str = "", failure: Failure | None = None
+    ) -> None:
         super().__init__(title)
         self.title = title
         self.detail = detail
         self.hint = hint
+        self.failure = failure
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.title, self.detail) if part)

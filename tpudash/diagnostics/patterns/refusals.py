@@ -1,0 +1,60 @@
+"""Texts about requests that make no sense where or as they were made; read after all others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tpudash.diagnostics.patterns.row import Row, regex
+from tpudash.domain.failure import ErrorClass, RetryPolicy
+
+_NOT_THERE: Final = (
+    "{zone} does not offer {kind}. List what it offers with:"
+    " gcloud compute tpus accelerator-types list --zone {zone}"
+)
+_RUNTIME: Final = (
+    "This runtime version does not exist in the zone, or does not fit the accelerator type. List"
+    " them with: gcloud compute tpus versions list --zone {zone}"
+)
+
+REFUSALS: Final = (
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "accelerator",
+        regex(
+            r"accelerator (?:configuration for accelerator )?(?:type,? ?)?['\"]?(?P<kind>v\d[\w-]*)"
+            r"['\"]?,? (?:was not found|could not be found|is not found|not found)"
+        ),
+        advice=_NOT_THERE,
+        retry=RetryPolicy.NEXT_ZONE,
+    ),
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "zonal accelerator configurations",
+        advice=_NOT_THERE,
+        retry=RetryPolicy.NEXT_ZONE,
+    ),
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "provisioning model is not supported",
+        retry=RetryPolicy.NEXT_ZONE,
+        advice="This way of getting capacity is not offered for the type in {zone}: use another"
+        " zone, or another way (spot, on demand).",
+    ),
+    Row(ErrorClass.BAD_REQUEST, 'the field "tensorflowversion" cannot be', advice=_RUNTIME),
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "runtime",
+        regex(
+            r"runtime[ _]?version[^\n]{0,120}(?:not (?:found|supported|valid)|invalid|unknown"
+            r"|cannot be|does not exist)|(?:invalid|unknown|unsupported)[^\n]{0,40}runtime"
+        ),
+        advice=_RUNTIME,
+    ),
+    Row(ErrorClass.BAD_REQUEST, "cloud tpu received a bad request"),
+    Row(ErrorClass.BAD_REQUEST, "cloud tpu received an invalid argument"),
+    Row(ErrorClass.BAD_REQUEST, "invalid value for"),
+    Row(ErrorClass.BAD_REQUEST, "invalid value at"),
+    Row(ErrorClass.BAD_REQUEST, "invalid json payload"),
+    Row(ErrorClass.BAD_REQUEST, "request contains an invalid argument"),
+    Row(ErrorClass.BAD_REQUEST, "failedprecondition"),
+)

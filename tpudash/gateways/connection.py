@@ -1,0 +1,185 @@
+"""The way into the outside world: one connection, and all gateways that speak over it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, Final
+
+from tpudash.clock import SystemClock
+from tpudash.errors import ConfigurationError, NotAllowedError, TpudashError, UnreachableError
+from tpudash.gateways.billing import GoogleBilling
+from tpudash.gateways.bucket import Buckets
+from tpudash.gateways.clients import Clients
+from tpudash.gateways.endpoint import parse_endpoint
+from tpudash.gateways.logging import GoogleLogging
+from tpudash.gateways.monitoring import GoogleMonitoring
+from tpudash.gateways.protocols import Cloud
+from tpudash.gateways.retry import Caller
+from tpudash.gateways.tpu import GoogleTpu
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from tpudash.clock import Clock
+
+ANSWER_S: Final = 1.4
+"""How long an endpoint may take to say what it is, so that a command fails within 2 s in all."""
+
+_DESCRIBE: Final = "/tpudash.emulator.Control/Describe"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConnectionOptions:
+    """What to connect to, and as whom.
+
+    Attributes:
+        project: None or "" takes the one that the credentials (or the emulator) come with.
+        endpoint: `HOST:PORT` of a plaintext server on this machine, or None for Google Cloud.
+        quota_project: The project whose quota and billing the calls use.
+        impersonate: E-mail address of a service account to act as.
+    """
+
+    project: str | None = None
+    endpoint: str | None = None
+    quota_project: str | None = None
+    impersonate: str | None = None
+
+
+class Connection:
+    """Connects when first asked, and again after the sign-in was found to be over.
+
+    Belongs to the event loop in which it is first used.
+
+    Args:
+        random: Spreads retries.
+    """
+
+    def __init__(
+        self,
+        options: ConnectionOptions,
+        *,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._random = random or SystemRandom()
+        self._clients: Clients | None = None
+        self._cloud: Cloud | None = None
+        self._lock = asyncio.Lock()
+
+    async def cloud(self) -> Cloud:
+        """Return all gateways; they are shared by all who ask.
+
+        Raises:
+            ConfigurationError: The endpoint is not on this machine, or no project is known.
+            UnreachableError: The endpoint does not answer.
+            NotAllowedError: Nobody is signed in.
+        """
+        async with self._lock:
+            if self._cloud is None:
+                self._cloud = await self._connect()
+            return self._cloud
+
+    async def close(self) -> None:
+        """Close every channel. The connection may be used again, and then connects anew."""
+        async with self._lock:
+            clients, self._clients, self._cloud = self._clients, None, None
+            if clients is not None:
+                await clients.close()
+
+    async def _connect(self) -> Cloud:
+        options = self._options
+        endpoint = parse_endpoint(options.endpoint) if options.endpoint else None
+        if self._clients is None:
+            self._clients = Clients(
+                endpoint, quota_project=options.quota_project, impersonate=options.impersonate
+            )
+        clients = self._clients
+        if endpoint is not None:
+            description = await self._describe(clients, str(endpoint))
+            found = (description or {}).get("project")
+            project = options.project or (found if isinstance(found, str) else None)
+            return self._gateways(clients, _required(project), description is not None, None)
+        sign_in = await clients.sign_in()
+        project = _required(options.project or sign_in.project)
+        return self._gateways(clients, project, False, sign_in.account)
+
+    def _gateways(
+        self, clients: Clients, project: str, is_emulator: bool, account: str | None
+    ) -> Cloud:
+        caller = Caller(self._clock, self._random, self._signed_out)
+        return Cloud(
+            project=project,
+            tpu=GoogleTpu(clients, caller, project, self._clock),
+            monitoring=GoogleMonitoring(clients, caller, project),
+            logging=GoogleLogging(clients, caller, project, self._clock, self._random),
+            billing=GoogleBilling(clients, caller, project),
+            bucket=Buckets(clients, caller, project),
+            is_emulator=is_emulator,
+            account=account,
+        )
+
+    def _signed_out(self) -> None:
+        """Look for credentials anew at the next call, through old gateways and new ones alike."""
+        self._cloud = None
+        if self._clients is not None:
+            self._clients.forget_sign_in()
+
+    async def _describe(self, clients: Clients, endpoint: str) -> dict[str, Any] | None:
+        """Return what the emulator says of itself; None when the server is something else.
+
+        Raises:
+            UnreachableError: The endpoint does not answer.
+        """
+        channel = await clients.channel()
+        import grpc
+        from google.protobuf import json_format, struct_pb2
+
+        rpc = channel.unary_unary(
+            _DESCRIBE,
+            request_serializer=struct_pb2.Struct.SerializeToString,
+            response_deserializer=struct_pb2.Struct.FromString,
+        )
+        try:
+            async with asyncio.timeout(ANSWER_S + 0.2):
+                answer = await rpc(struct_pb2.Struct(), timeout=ANSWER_S)
+        except TimeoutError as error:
+            raise _silent(endpoint, f"no answer within {ANSWER_S:g} s") from error
+        except grpc.aio.AioRpcError as error:
+            return _not_described(error, endpoint)
+        return dict(json_format.MessageToDict(answer))
+
+
+def _not_described(error: Any, endpoint: str) -> None:
+    """Return None when the refusal shows that a server is there; raise when none is."""
+    import grpc
+
+    code = error.code()
+    if code is grpc.StatusCode.UNAVAILABLE:
+        raise _silent(endpoint, error.details() or "") from error
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        raise _silent(endpoint, f"no answer within {ANSWER_S:g} s") from error
+    if code in {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}:
+        raise NotAllowedError(
+            f"{endpoint} refuses to speak to us", detail=error.details() or ""
+        ) from error
+
+
+def _silent(endpoint: str, detail: str) -> TpudashError:
+    return UnreachableError(
+        f"nothing answers at {endpoint}",
+        detail=detail,
+        hint="start an emulator with: tpudash emulator serve, or check --endpoint",
+    )
+
+
+def _required(project: str | None) -> str:
+    if not project:
+        raise ConfigurationError(
+            "no project is set",
+            hint="give --project ID, set TPUDASH_PROJECT, or: gcloud config set project ID",
+        )
+    return project

@@ -1,0 +1,126 @@
+"""Lists over every zone: through the wildcard, or zone by zone where that is refused.
+
+`locations/-` is not written in the TPU API's protos although it works for most projects, so a
+refusal of it is no refusal of the question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from tpudash.domain.failure import ErrorClass
+from tpudash.errors import NotAllowedError, TpudashError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tpudash.clock import Clock
+
+Item = TypeVar("Item")
+logger = logging.getLogger(__name__)
+
+EVERY_ZONE: Final = "-"
+ZONES_AT_ONCE: Final = 8
+REFUSAL_HOLDS_S: Final = 600.0
+"""How long the wildcard is left alone after it was refused, and a list of zones trusted."""
+
+_NOT_ABOUT_THE_WILDCARD: Final = frozenset(
+    {
+        ErrorClass.AUTH_EXPIRED,
+        ErrorClass.API_OFF,
+        ErrorClass.BILLING,
+        ErrorClass.RATE_LIMIT,
+        ErrorClass.QUOTA,
+        ErrorClass.CONNECT,
+        ErrorClass.UNKNOWN_OUTCOME,
+    }
+)
+
+
+class Everywhere:
+    """Remembers which lists the wildcard was refused for.
+
+    Args:
+        list_zones: Asks for the zones that the project sees.
+    """
+
+    def __init__(self, list_zones: Callable[[], Awaitable[tuple[str, ...]]], clock: Clock) -> None:
+        self._list_zones = list_zones
+        self._clock = clock
+        self._zones: tuple[str, ...] = ()
+        self._alone_until: dict[str, float] = {}
+
+    async def list(
+        self,
+        topic: str,
+        location: str,
+        list_in: Callable[[str], Awaitable[tuple[list[Item], tuple[str, ...]]]],
+    ) -> tuple[list[Item], tuple[str, ...]]:
+        """Return what a location holds, and the zones that did not answer.
+
+        Args:
+            topic: What is listed; a refusal is remembered for each topic.
+            list_in: Lists one location.
+
+        Raises:
+            TpudashError: Nothing could be listed at all.
+        """
+        if location != EVERY_ZONE:
+            return await list_in(location)
+        if self._alone_until.get(topic, 0.0) > self._clock.monotonic() and self._zones:
+            return await self._by_zone(list_in)
+        try:
+            return await list_in(EVERY_ZONE)
+        except TpudashError as error:
+            if error.failure is None or error.failure.error_class in _NOT_ABOUT_THE_WILDCARD:
+                raise
+            logger.info("the wildcard was refused for %s: %s", topic, error)
+            return await self._after_refusal(topic, list_in, error)
+
+    async def _after_refusal(
+        self,
+        topic: str,
+        list_in: Callable[[str], Awaitable[tuple[list[Item], tuple[str, ...]]]],
+        refusal: TpudashError,
+    ) -> tuple[list[Item], tuple[str, ...]]:
+        try:
+            self._zones = await self._list_zones()
+        except TpudashError:
+            raise refusal from None
+        if not self._zones:
+            raise refusal
+        answer = await self._by_zone(list_in)
+        self._alone_until[topic] = self._clock.monotonic() + REFUSAL_HOLDS_S
+        return answer
+
+    async def _by_zone(
+        self, list_in: Callable[[str], Awaitable[tuple[list[Item], tuple[str, ...]]]]
+    ) -> tuple[list[Item], tuple[str, ...]]:
+        free = asyncio.Semaphore(ZONES_AT_ONCE)
+
+        async def one(zone: str) -> tuple[list[Item], tuple[str, ...]] | TpudashError:
+            async with free:
+                try:
+                    return await list_in(zone)
+                except TpudashError as error:
+                    return error
+
+        zones = self._zones
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(zone), name=f"list {zone}") for zone in zones]
+        answers = [task.result() for task in tasks]
+        failed = [answer for answer in answers if isinstance(answer, TpudashError)]
+        if failed and len(failed) == len(answers):
+            raise next((error for error in failed if isinstance(error, NotAllowedError)), failed[0])
+        items: list[Item] = []
+        unreachable: list[str] = []
+        for zone, answer in zip(zones, answers, strict=True):
+            if isinstance(answer, TpudashError):
+                logger.info("zone %s did not answer: %s", zone, answer)
+                unreachable.append(zone)
+            else:
+                items.extend(answer[0])
+                unreachable.extend(answer[1])
+        return items, tuple(dict.fromkeys(unreachable))

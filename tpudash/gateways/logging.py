@@ -1,0 +1,109 @@
+"""Cloud Logging, reading.
+
+`entries.list` is limited to 60 calls a minute and project, so live entries come from the tail.
+Source: google/logging/v2/logging.proto, https://cloud.google.com/logging/quotas
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tpudash.gateways.clients import ClientKind
+from tpudash.gateways.convert_log import entry_of
+from tpudash.gateways.log_tail import Tail
+from tpudash.gateways.paging import all_pages, raw_page
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+    from random import Random
+
+    from tpudash.clock import Clock
+    from tpudash.domain.log import LogEntry
+    from tpudash.gateways.clients import Clients
+    from tpudash.gateways.protocols import TailBatch
+    from tpudash.gateways.retry import Caller
+
+LIST_S: Final = 20.0
+PAGE_SIZE: Final = 1_000
+EMPTY_PAGES: Final = 20
+"""Pages without an entry after which a search is given up: each one costs quota."""
+
+
+class GoogleLogging:
+    """`LoggingGateway` over Google's generated client."""
+
+    def __init__(
+        self, clients: Clients, caller: Caller, project: str, clock: Clock, random: Random
+    ) -> None:
+        self._clients = clients
+        self._caller = caller
+        self._resource = f"projects/{project}"
+        self._clock = clock
+        self._random = random
+
+    async def list_entries(
+        self, filter_: str, *, newest_first: bool = False, limit: int = 1000
+    ) -> tuple[LogEntry, ...]:
+        """List entries that match, in order of their timestamps."""
+        messages = await self.list_raw(filter_, newest_first=newest_first, limit=limit)
+        return tuple(entry_of(message) for message in messages)
+
+    async def list_raw(self, filter_: str, *, newest_first: bool, limit: int) -> list[Any]:
+        """List entries as Google's own messages, at most `limit`."""
+        if limit <= 0:
+            return []
+        client = await self._clients.get(ClientKind.LOGS)
+        request = {
+            "resource_names": [self._resource],
+            "filter": filter_,
+            "order_by": "timestamp desc" if newest_first else "timestamp asc",
+            "page_size": min(limit, PAGE_SIZE),
+        }
+
+        async def page(token: str, timeout_s: float) -> Any:
+            return await raw_page(
+                await client.list_log_entries(
+                    request={**request, "page_token": token}, timeout=timeout_s, retry=None
+                )
+            )
+
+        found: list[Any] = []
+        empty = 0
+        pages = all_pages(self._caller, "list log entries", page, timeout_s=LIST_S)
+        try:
+            async for answer in pages:
+                found.extend(answer.entries)
+                empty = 0 if answer.entries else empty + 1
+                if len(found) >= limit or empty >= EMPTY_PAGES:
+                    break
+        finally:
+            await pages.aclose()
+        return found[:limit]
+
+    def tail(self, filter_: str, *, since: datetime | None = None) -> AsyncIterator[TailBatch]:
+        """Stream entries as they arrive, until the caller stops or an error is raised.
+
+        The stream is opened anew before its hour is over and after faults; what was written
+        meanwhile is listed, and nothing is given twice.
+
+        Args:
+            since: Begin with the entries of this time and later; None begins with now.
+        """
+        tail = Tail(self, self._clock, self._random, filter_, since or self._clock.now())
+        return tail.batches()
+
+    async def open_stream(self, requests: AsyncIterator[Any], timeout_s: float) -> Any:
+        """Open one TailLogEntries stream; the caller reads and closes it."""
+        client = await self._clients.get(ClientKind.LOGS)
+        return await client.tail_log_entries(requests=requests, timeout=timeout_s, retry=None)
+
+    @property
+    def resource(self) -> str:
+        """What is read: `projects/P`."""
+        return self._resource
+
+    @property
+    def caller(self) -> Caller:
+        """What translates this gateway's errors."""
+        return self._caller

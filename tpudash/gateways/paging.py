@@ -1,0 +1,72 @@
+"""All pages of a list, each page with its own deadline and retries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
+from tpudash.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tpudash.gateways.retry import Caller
+
+MOST_PAGES: Final = 2_000
+
+
+async def all_pages(
+    caller: Caller,
+    what: str,
+    call: Callable[[str, float], Awaitable[Any]],
+    *,
+    timeout_s: float,
+) -> AsyncIterator[Any]:
+    """Yield the raw message of each page.
+
+    Args:
+        call: Asks for the page of a token (the first is "") within a deadline in seconds, and
+            returns the raw message, which has `next_page_token`.
+
+    Raises:
+        TpudashError: A page could not be had: a list that is not whole is never taken for one.
+    """
+    token = ""
+    seen: set[str] = set()
+    while True:
+        page = await caller.read(
+            what, lambda deadline_s, token=token: call(token, deadline_s), timeout_s=timeout_s
+        )
+        yield page
+        token = page.next_page_token
+        if not token:
+            return
+        if token in seen or len(seen) >= MOST_PAGES:
+            evidence = f"the pages do not end: token {token[:40]!r} after {len(seen) + 1} pages"
+            raise UnreachableError(
+                f"no whole answer to {what}",
+                detail=evidence,
+                failure=Failure(
+                    ErrorClass.INTERNAL,
+                    evidence,
+                    "Try again; report it if it stays.",
+                    RetryPolicy.SAME_PLACE,
+                ),
+            )
+        seen.add(token)
+
+
+async def raw_page(pager: Any) -> Any:
+    """Return the raw message of the page that one of Google's pagers begins with."""
+    pages = pager.pages
+    try:
+        page = await anext(pages)
+    finally:
+        await pages.aclose()
+    return raw(page)
+
+
+def raw(message: Any) -> Any:
+    """Return the protobuf message inside a proto-plus wrapper, or the message itself."""
+    pb = getattr(type(message), "pb", None)
+    return pb(message) if pb is not None else message
