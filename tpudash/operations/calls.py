@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -77,6 +78,18 @@ def create_node(spec: RunSpec, startup_script: str, note: str = "") -> PlanStep:
     request = {"parent": parent, "node_id": spec.node_id, "node": node}
     target = node_name(spec.project, spec.zone, spec.node_id)
     return PlanStep(f"{TPU_SERVICE}/CreateNode", target, request, note)
+
+
+def create_in_each_zone(spec: RunSpec, startup_script: str) -> list[PlanStep]:
+    """Return the CreateNode call for each candidate zone, in the order of trying."""
+    return [
+        create_node(
+            replace(spec, zone=zone),
+            startup_script,
+            "" if at == 0 else f"only if {spec.zones[at - 1]} has no capacity",
+        )
+        for at, zone in enumerate(spec.zones)
+    ]
 
 
 def await_ready(spec: RunSpec) -> PlanStep:

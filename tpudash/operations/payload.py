@@ -37,6 +37,15 @@ class Doomed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DoomedRun:
+    """A run that loses all its nodes, and the folder in which that is noted."""
+
+    name: str
+    owner: str
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaunchPayload:
     """A first attempt. `operation_id` names the unfinished launch that it goes on with."""
 
@@ -59,12 +68,13 @@ class DeletePayload:
 
     Attributes:
         requests: Full names of queued resources.
-        runs: Name and folder of each run that loses all its nodes.
+        runs: Runs that lose all their nodes.
     """
 
+    project: str
     doomed: tuple[Doomed, ...] = ()
     requests: tuple[str, ...] = ()
-    runs: tuple[tuple[str, str], ...] = ()
+    runs: tuple[DoomedRun, ...] = ()
 
 
 Payload: TypeAlias = LaunchPayload | ResumePayload | DeletePayload

@@ -59,7 +59,7 @@ class Remover:
                 asked = await self._still_running(asked, label)
             if node.state != NodeState.DELETING and asked is None:
                 asked = await self._ask_to_delete(node)
-            waited = f" for {pause.waited_s:.0f} s" if pause.waited_s > 60 else ""
+            waited = f" for {pause.waited_s // 60:.0f} min" if pause.waited_s > 60 else ""
             self._course.say(f"waiting until {label} is gone ({node.state}{waited})")
             await pause.wait()
         self._course.say(f"{label} is gone")

@@ -158,7 +158,10 @@ class RunFiles:
         found = await self.read(spec.run_url)
         if found.problem:
             await self.set_aside(url)
-        data = _merged(found.fields, spec)
+        fields = _merged(found.fields, spec)
+        if fields == found.fields:
+            return
+        data = json.dumps(fields, indent=2, ensure_ascii=False).encode() + b"\n"
 
         async def write() -> bool:
             return await (await self._bucket()).write(url, data)
@@ -193,6 +196,6 @@ def is_same_run(one: RunSpec, other: RunSpec) -> bool:
     return (one.run, one.owner, one.created) == (other.run, other.owner, other.created)
 
 
-def _merged(fields: dict[str, Any] | None, spec: RunSpec) -> bytes:
+def _merged(fields: dict[str, Any] | None, spec: RunSpec) -> dict[str, Any]:
     ours: dict[str, Any] = json.loads(encode_record(spec))
-    return json.dumps({**(fields or {}), **ours}, indent=2, ensure_ascii=False).encode() + b"\n"
+    return {**(fields or {}), **ours}

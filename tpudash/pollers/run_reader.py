@@ -18,6 +18,7 @@ from tpudash.domain.run import (
     RunSpec,
     decode_record,
     decode_spec,
+    run_url_of,
     runs_url_of,
 )
 from tpudash.domain.run_state import PATIENCE, Patience, RunEvidence, derive_run
@@ -100,6 +101,7 @@ class RunReader:
         *,
         known: Iterable[RunSpec] = (),
         buckets: Sequence[str] = (),
+        only: str | None = None,
     ) -> RunReading:
         """Read every run that a node, a bucket or `known` tells of.
 
@@ -108,10 +110,27 @@ class RunReader:
             requests: All queued resources, where they are known.
             known: Specs of runs that were begun on this machine; their nodes may be gone.
             buckets: `gs://NAME` or absolute folders, to be searched for further runs.
+            only: Name of the one run that is wanted, which saves listing the buckets.
         """
         sketches = sketch_runs(nodes.nodes, requests.requests if requests else (), known)
+        errors = await self._search(sketches, buckets, only)
+        if only is not None:
+            sketches = [one for one in sketches if one.name == only]
+        silent = (*nodes.unreachable, *(requests.unreachable if requests else ()))
+        evidence = await asyncio.gather(*(self._evidence(one, silent) for one in sketches))
+        real = [one for one in evidence if one is not None]
+        real.sort(key=lambda one: (one.name, one.owner))
+        return RunReading(tuple(map(self.derive, real)), tuple(real), tuple(errors))
+
+    async def _search(
+        self, sketches: list[_Sketch], buckets: Sequence[str], only: str | None
+    ) -> list[TpudashError]:
+        """Add the runs that lie in the buckets; return why a bucket could not be listed."""
         errors = []
         for bucket in dict.fromkeys(bucket.rstrip("/") for bucket in buckets):
+            if only is not None:
+                _sketch_of(sketches, only, run_url_of(bucket, only))
+                continue
             try:
                 found = await self._bucket.list(runs_url_of(bucket))
             except NotFoundError:
@@ -122,11 +141,7 @@ class RunReader:
             for url in found:
                 name = url.rstrip("/").rsplit("/", 1)[-1]
                 _sketch_of(sketches, name, url.rstrip("/"))
-        silent = (*nodes.unreachable, *(requests.unreachable if requests else ()))
-        evidence = await asyncio.gather(*(self._evidence(one, silent) for one in sketches))
-        real = [one for one in evidence if one is not None]
-        real.sort(key=lambda one: (one.name, one.owner))
-        return RunReading(tuple(map(self.derive, real)), tuple(real), tuple(errors))
+        return errors
 
     def derive(self, evidence: RunEvidence) -> Run:
         """Put one run together as it stands now."""
