@@ -364,7 +364,8 @@ def _told(failure: dict[str, object] | None, title: str, otherwise: str) -> str:
     kind, detail, hint = (str(told.get(key) or "") for key in ("class", "detail", "hint"))
     head = f"{title} ({kind})" if kind else title
     words = f"{head}: {detail}" if detail else head
-    return f"{words.rstrip('.')}. {hint or otherwise.capitalize()}".rstrip(".") + "."
+    advice = hint or otherwise
+    return f"{words.rstrip('.')}. {advice[:1].upper()}{advice[1:].rstrip('.')}."
 
 
 def age_text(age: timedelta) -> str:

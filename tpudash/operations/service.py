@@ -260,9 +260,11 @@ class Operations:
 
     async def _carry_out(self, operation_id: str, payload: Payload) -> None:
         """Do it, whatever happens; the edge at which an operation's faults end."""
-        course = Course(
-            operation_id, self._tools, lambda text, done: self._tell(operation_id, text, done)
-        )
+
+        def tell(message: str, done: int | None) -> None:
+            self._move(operation_id, message=message, done=done)
+
+        course = Course(operation_id, self._tools, tell)
         try:
             message = await self._applied(course, payload)
         except asyncio.CancelledError:
