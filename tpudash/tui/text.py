@@ -14,7 +14,7 @@ ELLIPSIS: Final = "…"
 DEFAULT_LIMIT: Final = 2_000
 
 # ECMA-48: CSI, then OSC/DCS/SOS/PM/APC up to their terminator, then any other two-byte escape.
-_ESCAPES: Final = re.compile(
+ESCAPES: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)"
     r"|\x1b[ -/]*[0-~]"
@@ -44,7 +44,7 @@ def safe_text(value: object, limit: int = DEFAULT_LIMIT) -> str:
     if cut:
         text = text[: limit * 4]
     if not text.isascii() or not text.isprintable():
-        text = _ESCAPES.sub("", text)
+        text = ESCAPES.sub("", text)
         text = _BLANKS.sub(" ", text)
         text = _INVISIBLE.sub("", text)
         text = _HARMFUL.sub(REPLACEMENT, text)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.store.log_ring import LogRing
 from tpudash.tui.widgets.log_view_filter import parse_filter
-from tpudash.tui.widgets.log_view_model import HELD_FACTOR, LogLines
+from tpudash.tui.widgets.log_view_model import HELD_FACTOR, SLICE, LogLines
 
 NOW = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)
 
@@ -129,3 +129,29 @@ def test_fifty_thousand_lines_are_taken_in_quickly() -> None:
         spent += time.process_time() - began
     assert len(lines.shown) == 50_000
     assert spent < 2 * 1.0, "100,000 lines must cost the view far less than two seconds"
+
+
+def test_many_lines_are_searched_slice_by_slice_the_newest_first() -> None:
+    ring = LogRing()
+    count = 3 * SLICE
+    ring.add(make_entry(at, f"{'even' if at % 2 == 0 else 'odd'} {at}") for at in range(count))
+    lines = LogLines(ring)
+    lines.sync(standing=False)
+    lines.top = 100
+    lines.set_filter(parse_filter("odd"))
+    assert lines.unsearched
+    assert texts(lines)[-1] == f"odd {count - 1}"
+    assert len(lines.shown) == SLICE // 2
+    ring.add([make_entry(count, "odd new"), make_entry(50.5, "odd late")])
+    lines.sync(standing=True)
+    slices = 1
+    while lines.unsearched:
+        lines.search_on()
+        slices += 1
+    assert slices <= 4
+    assert len(lines.shown) == count // 2 + 2
+    assert lines.shown[lines.top].entry.text == "odd 101"
+    moments = [row.entry.timestamp for row in lines.shown]
+    assert moments == sorted(moments)
+    lines.set_filter(parse_filter(""))
+    assert len(lines.shown) == count + 2

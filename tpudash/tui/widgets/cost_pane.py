@@ -10,7 +10,7 @@ from tpudash.tui.format import age, dollars
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Pane, PaneId, Subject
 from tpudash.tui.text import safe_text
-from tpudash.tui.widgets.cost_pane_ledger import Ledger, LedgerLine, make_ledger
+from tpudash.tui.widgets.cost_pane_ledger import Ledger, LedgerLine
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.row_view import Column, RowView, columns_that_fit, header_of, row_of
 from tpudash.tui.widgets.span_view import Span, Spans, SpanView, fit, wrap_words
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tpudash.domain.price import CostEstimate, Price
+    from tpudash.domain.price import Price
     from tpudash.store.changes import ChangeSet
 
 COLUMNS: Final = (
@@ -37,8 +37,6 @@ COLUMNS: Final = (
 DETAIL_ROWS: Final = 3
 LEAST_ROWS_FOR_DETAIL: Final = 11
 ROOM_FOR_NOTE: Final = 78
-BUSY_SHARE: Final = 20
-"""Working out all costs may take one part in so many of the time."""
 
 
 class CostPane(Pane):
@@ -61,10 +59,9 @@ class CostPane(Pane):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ledger: Ledger | None = None
+        self._ledger = Ledger()
         self._lines: dict[str, LedgerLine] = {}
         self._filter = ""
-        self._next_work = 0.0
 
     def compose(self) -> ComposeResult:
         """Lay out the table and the lines about the selected price."""
@@ -75,7 +72,7 @@ class CostPane(Pane):
 
     def on_mount(self) -> None:
         """Show what is known already."""
-        self._work_out()
+        self._work_out(None)
 
     def on_resize(self) -> None:
         """Give the lines about the price their room, if there is any."""
@@ -83,19 +80,20 @@ class CostPane(Pane):
 
     def apply(self, changes: ChangeSet) -> None:
         """Work out the costs anew where something bears on them."""
-        if self.is_mounted and (
-            changes.nodes or changes.runs or changes.sources or changes.connection
-        ):
-            self._work_out()
+        if not self.is_mounted:
+            return
+        if changes.nodes or changes.runs:
+            runs = self._runs_of(changes.nodes)
+            self._work_out(None if runs is None else runs | changes.runs)
+        elif PRICES in changes.sources:
+            self._work_out(frozenset())
+        elif changes.connection or not self._lines:
+            self._sync()
 
     def tick(self, now: datetime) -> None:  # noqa: ARG002
         """Let the dollars go on."""
-        if (
-            self._ledger
-            and self._ledger.billed
-            and self.context.clock.monotonic() >= self._next_work
-        ):
-            self._work_out()
+        if self._ledger.billed:
+            self._view.sync()
 
     def selection_changed(self, subject: Subject | None) -> None:
         """Go to the row of what was selected."""
@@ -115,7 +113,7 @@ class CostPane(Pane):
         """Say why there is no row."""
         if self._lines:
             return ""
-        if self._ledger and self._ledger.lines:
+        if self._ledger.lines:
             return "No row matches the filter."
         return (
             source_problem(self.context, NODES)
@@ -128,11 +126,11 @@ class CostPane(Pane):
         line = self._lines.get(self._view.selected)
         if line is None:
             return ""
-        return f"{safe_text(line.name)} {self._money(line.cost)}; {self._about(line)}"
+        return f"{safe_text(line.name)} {self._money(line)}; {self._about(line)}"
 
     def title_note(self) -> str:
         """Say what is spent per hour."""
-        return self._rate() if self._ledger and self._ledger.billed else ""
+        return self._rate() if self._ledger.billed else ""
 
     def on_row_view_moved(self, event: RowView.Moved) -> None:
         """Tell about the price of the row that the cursor is on now."""
@@ -151,7 +149,7 @@ class CostPane(Pane):
         reason = self.empty_reason()
         if reason:
             lines = [(Span(line, "muted"),) for line in wrap_words(reason, max(1, width))]
-            return [*([summary] if self._ledger and self._ledger.lines else []), *lines]
+            return [*([summary] if self._ledger.lines else []), *lines]
         return [summary, header_of(columns_that_fit(COLUMNS, width))]
 
     def row(self, key: str, width: int) -> Spans:
@@ -181,9 +179,8 @@ class CostPane(Pane):
     # How things are put.
 
     def _summary(self, width: int) -> Spans:
-        if self._ledger is None:
-            return ()
         total, billed = self._ledger.total, self._ledger.billed
+        so_far = self._ledger.accrued_at(self.context.now())
         connection = self.context.snapshot.connection
         is_emulator = connection is not None and connection.is_emulator
         note = "; emulated, so nothing is charged" if is_emulator else ""
@@ -192,26 +189,34 @@ class CostPane(Pane):
         return (
             Span(self._rate(), "state-ready", bold=True),
             Span(f" now, {billed} billed  ", "muted"),
-            Span(self._dollars(total.accrued_usd, at_least=total.is_lower_bound), "", bold=True),
+            Span(self._dollars(so_far, at_least=total.is_lower_bound), "", bold=True),
             Span(f" so far, estimated{note}", "muted"),
         )
 
     def _rate(self) -> str:
-        if self._ledger is None:
-            return ""
         rate = self._ledger.total.per_hour_usd
         return f"{self._dollars(rate, at_least=self._ledger.rate_is_partial)}/h"
 
-    def _work_out(self) -> None:
-        clock = self.context.clock
-        began = clock.monotonic()
-        self._ledger = make_ledger(self.context.snapshot, self.context.prices, self.context.now())
-        self._next_work = began + BUSY_SHARE * (clock.monotonic() - began)
+    def _work_out(self, runs: frozenset[str] | None) -> None:
+        context = self.context
+        self._ledger.update(context.snapshot, context.prices, context.now(), runs)
         self._sync()
+
+    def _runs_of(self, names: frozenset[str]) -> frozenset[str] | None:
+        """Return the runs of nodes that came, went or changed, or None where one is forgotten."""
+        snapshot = self.context.snapshot
+        runs = set()
+        for name in names:
+            stone = snapshot.tombstones.get(name)
+            node = snapshot.nodes.get(name) or (stone.node if stone else None)
+            if node is None:
+                return None
+            runs.add(node.run or "")
+        return frozenset(runs)
 
     def _sync(self) -> None:
         shown = {}
-        for line in self._ledger.lines if self._ledger else ():
+        for line in self._ledger.lines:
             if matches(self._filter, f"{line.key} {line.name} {line.state} {line.kind}"):
                 shown[line.key] = line
         self._lines = shown
@@ -219,10 +224,11 @@ class CostPane(Pane):
         self._detail.sync()
 
     def _so_far(self, line: LedgerLine) -> Span:
-        text = self._dollars(line.cost.accrued_usd, at_least=line.cost.is_lower_bound)
-        if line.cap is None or line.cost.accrued_usd is None:
+        accrued = line.accrued_at(self.context.now())
+        text = self._dollars(accrued, at_least=line.cost.is_lower_bound)
+        if line.cap is None or accrued is None:
             return Span(text, "", bold=line.is_head)
-        used = line.cost.accrued_usd / line.cap if line.cap > 0 else 1.0
+        used = accrued / line.cap if line.cap > 0 else 1.0
         variable = "chart-bad" if used >= 1 else "chart-warn" if used >= 0.8 else ""
         return Span(text, variable, bold=True)
 
@@ -235,9 +241,9 @@ class CostPane(Pane):
         text = dollars(amount, at_least=at_least and amount is not None)
         return text.replace("≥", ">=") if self.context.options.ascii else text
 
-    def _money(self, cost: CostEstimate) -> str:
-        so_far = self._dollars(cost.accrued_usd, at_least=cost.is_lower_bound)
-        return f"{self._dollars(cost.per_hour_usd)}/h, {so_far} so far"
+    def _money(self, line: LedgerLine) -> str:
+        rate = self._dollars(line.cost.per_hour_usd, at_least=line.rate_is_partial)
+        return f"{rate}/h, {self._so_far(line).text} so far"
 
     def _draw_detail(self, width: int, height: int) -> list[Spans]:
         line = self._lines.get(self._view.selected)

@@ -20,7 +20,7 @@ from tpudash.tui.widgets.log_view_filter import LogFilter, parse_filter
 from tpudash.tui.widgets.log_view_model import LogLines
 from tpudash.tui.widgets.log_view_paint import TIME_WIDTH, LogFrame, LogPainter
 from tpudash.tui.widgets.log_view_scroll import LogScroll
-from tpudash.tui.widgets.log_view_text import MAX_LINES, LogRow
+from tpudash.tui.widgets.log_view_text import MAX_LINES, RANKS, LogRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,7 @@ SIDE_STEP: Final = 8
 WHEEL_LINES: Final = 3
 FOLLOW_INTERVAL_S: Final = 0.5
 """A page of lines that moves up is repainted as a whole, so it does that twice a second at most."""
+SEARCH_PAUSE_S: Final = 0.01
 LANDMARKS: Final = frozenset({"start", "restore", "checkpoint", "preempt", "finish", "error"})
 
 
@@ -83,6 +84,7 @@ class LogView(Widget, can_focus=True):
         self._now = now
         self._follow_interval_s = follow_interval_s
         self._rest: Timer | None = None
+        self._search: Timer | None = None
         self._is_behind = False
         self._painter = LogPainter(self, plain=plain)
         self._scroll = LogScroll(self.lines, self._height_of)
@@ -139,8 +141,7 @@ class LogView(Widget, can_focus=True):
         """Show only lines that pass a filter as it was typed."""
         found = parse_filter(text)
         self.lines.set_filter(found)
-        self._scroll.skip = 0
-        self.repaint()
+        self._show_chosen()
         return found
 
     def show_scope(
@@ -154,8 +155,19 @@ class LogView(Widget, can_focus=True):
         """
         self._is_one_run = is_one_run
         self.lines.set_scope(scope)
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        """Show what was found so far, and go on looking once pending keys were heard."""
         self._scroll.skip = 0
         self.repaint()
+        if self.lines.is_searching and self._search is None:
+            self._search = self.set_timer(SEARCH_PAUSE_S, self._search_on)
+
+    def _search_on(self) -> None:
+        self._search = None
+        self.lines.search_on()
+        self._show_chosen()
 
     def toggle_follow(self) -> None:
         """Stand still where it is, or go to the newest line and follow."""
@@ -184,7 +196,7 @@ class LogView(Widget, can_focus=True):
 
     def jump_to_error(self, step: int) -> bool:
         """Go to the next line with an error, newer for 1 and older for -1."""
-        return self._jump(lambda row: row.entry.severity.rank >= Severity.ERROR.rank, step)
+        return self._jump(lambda row: row.rank >= RANKS[Severity.ERROR], step)
 
     def jump_to_landmark(self, step: int) -> bool:
         """Go to the next start, restore, checkpoint, preemption, end or error of a run."""

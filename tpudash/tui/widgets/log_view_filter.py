@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.log import Severity
+from tpudash.tui.widgets.log_view_text import RANKS, LogRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tpudash.tui.widgets.log_view_text import LogRow
 
 KEYS: Final = ("run", "node", "worker", "severity", "event", "stream", "attempt")
 _TOKEN: Final = re.compile(
@@ -128,5 +127,5 @@ def _severity(value: str, *, is_inverse: bool) -> Term | str:
     found = [severity for severity in Severity if severity.startswith(name)]
     if not found:
         return f"severity:{value} is none of {', '.join(str(one).lower() for one in Severity)}"
-    rank = found[0].rank
-    return Term(lambda row: row.entry.severity.rank >= rank, is_inverse)
+    rank = RANKS[found[0]]
+    return Term(lambda row: row.rank >= rank, is_inverse)

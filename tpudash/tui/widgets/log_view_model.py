@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from tpudash.store.log_ring import LogRing
 
+SLICE: Final = 4_000
+"""Lines that are searched in one go, so that a filter never holds up a key."""
 HELD_FACTOR: Final = 2
 """A view that stands still keeps at most this many times what the ring holds."""
 
@@ -26,6 +28,7 @@ class LogLines:
     Attributes:
         shown: The lines that pass the filter and the scope, oldest first.
         top: Index in `shown` of the line at the top of the view.
+        unsearched: How many of the oldest lines the filter did not look at yet.
     """
 
     def __init__(self, ring: LogRing) -> None:
@@ -34,8 +37,15 @@ class LogLines:
         self._arrived = 0
         self._filter = LogFilter()
         self._scope: Callable[[LogRow], bool] | None = None
+        self.unsearched = 0
+        self._anchor: LogRow | None = None
         self.shown: list[LogRow] = []
         self.top = 0
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether older lines were not yet looked at; `search_on` looks at some more."""
+        return self.unsearched > 0
 
     @property
     def filter(self) -> LogFilter:
@@ -72,6 +82,7 @@ class LogLines:
         """Take everything from the ring anew, as it is now."""
         self._rows = []
         self._arrived = 0
+        self.unsearched = 0
         self.shown = []
         self.top = 0
         self.sync(standing=False)
@@ -106,21 +117,35 @@ class LogLines:
         return [row for row in rows if self._passes(row)]
 
     def _choose(self) -> None:
-        anchor = self.shown[self.top] if self.top < len(self.shown) else None
-        self.shown = list(self._passing(self._rows))
+        """Begin to search all lines, the newest first."""
+        self._anchor = self.shown[self.top] if self.top < len(self.shown) else None
+        self.shown = []
+        self.top = 0
+        self.unsearched = len(self._rows)
+        self.search_on()
+
+    def search_on(self) -> None:
+        """Look at the next older lines; `top` comes as near to its old place as it can."""
+        start = max(0, self.unsearched - SLICE)
+        if self._scope is None and not self._filter.terms:
+            start = 0
+        found = self._passing(self._rows[start : self.unsearched])
+        self.shown = [*found, *self.shown]
+        self.unsearched = start
+        anchor = self._anchor
         if anchor is None:
             self.top = 0
             return
-        self.top = bisect_left(
-            self.shown, anchor.entry.timestamp, key=lambda row: row.entry.timestamp
+        moment = anchor.entry.timestamp
+        at = bisect_left(self.shown, moment, key=lambda row: row.entry.timestamp)
+        same = (
+            place
+            for place in range(at, len(self.shown))
+            if self.shown[place] is anchor or self.shown[place].entry.timestamp != moment
         )
-        for at in range(self.top, len(self.shown)):
-            if self.shown[at].entry.timestamp != anchor.entry.timestamp:
-                break
-            if self.shown[at] is anchor:
-                self.top = at
-                break
-        self.top = min(self.top, max(0, len(self.shown) - 1))
+        exact = next(same, at)
+        is_there = exact < len(self.shown) and self.shown[exact] is anchor
+        self.top = min(exact if is_there else at, max(0, len(self.shown) - 1))
 
     def _take_tail(self) -> None:
         """Put the newest part of the ring in place of the part of it that was known before."""
@@ -130,6 +155,7 @@ class LogLines:
         known = sum(number < self._arrived for number, _ in tail)
         replaced = {row.number: row for row in self._rows[len(self._rows) - known :]}
         del self._rows[len(self._rows) - known :]
+        self.unsearched = min(self.unsearched, len(self._rows))
         anchor = self.shown[self.top].number if self.top < len(self.shown) else None
         while self.shown and self.shown[-1].number in replaced:
             self.shown.pop()
@@ -151,6 +177,7 @@ class LogLines:
             excess = min(excess, self._index_of_top())
         gone = {row.number for row in self._rows[:excess]}
         del self._rows[:excess]
+        self.unsearched = max(0, self.unsearched - excess)
         count = 0
         while count < len(self.shown) and self.shown[count].number in gone:
             count += 1

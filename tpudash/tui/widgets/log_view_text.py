@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len, chop_cells
 
 from tpudash.domain.log import Severity
-from tpudash.tui.text import safe_text
+from tpudash.tui.text import ESCAPES, safe_text
 from tpudash.tui.widgets.log_view_events import EVENT_KINDS, describe_event
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ _KIND_OF_SEVERITY: Final = {
     Severity.ALERT: "critical",
     Severity.EMERGENCY: "critical",
 }
+RANKS: Final = {severity: severity.rank for severity in Severity}
+"""Place of each severity in their order."""
 MARKS: Final = {
     "debug": ("D", "D"),
     "info": (" ", " "),
@@ -70,17 +72,24 @@ class LogRow:
         if self._needle is not None:
             return self._needle
         text = self.entry.text[:SEARCH_LIMIT]
-        if self.entry.payload is not None or not text.isprintable():
+        if self.entry.payload is not None:
             text = f"{self.text}\n{text}"
+        elif "\x1b" in text:
+            text = ESCAPES.sub("", text)
         lowered = text.lower()
         if len(lowered) <= _CACHED_LENGTH:
             self._needle = lowered
         return lowered
 
     @property
+    def rank(self) -> int:
+        """Place of its severity in the order of severities."""
+        return RANKS[self.entry.severity]
+
+    @property
     def kind(self) -> str:
         """The theme's name for this kind of line: a severity, or a kind of event."""
-        if self.entry.severity.rank >= Severity.WARNING.rank:
+        if self.rank >= RANKS[Severity.WARNING]:
             return _KIND_OF_SEVERITY[self.entry.severity]
         return EVENT_KINDS.get(self.entry.event or "", _KIND_OF_SEVERITY[self.entry.severity])
 

@@ -121,6 +121,8 @@ class LogsPane(Pane):
         """Say why no line is shown."""
         if self._view.lines.shown:
             return ""
+        if self._view.lines.is_searching:
+            return "Searching ..."
         if self._view.lines.total:
             filtered = " that match the filter" if self._filter_text() else ""
             scope = f" of {self._scope_name}" if self._scope_name else ""
@@ -206,6 +208,8 @@ class LogsPane(Pane):
             )
         muted = style_of("muted")
         parts = [f"{self._scope_name or 'all runs'}: {len(view.lines.shown):,} lines"]
+        if view.lines.is_searching:
+            parts.append("searching")
         if self._filter_text():
             parts.append(f"filter {safe_text(self._filter_text(), 40)}")
         if view.side:

@@ -30,6 +30,8 @@ from tpudash.tui.widgets.utilization_pane_readings import (
     Measure,
     WorkerReadings,
     read_node,
+    worker_key,
+    workers_of,
 )
 from tpudash.tui.widgets.word_filter import matches
 
@@ -77,8 +79,8 @@ class UtilizationPane(Pane):
 
     def __init__(self) -> None:
         super().__init__()
-        self._workers: dict[str, WorkerReadings] = {}
-        self._all: dict[str, tuple[WorkerReadings, ...]] = {}
+        self._rows: dict[str, Node] = {}
+        self._readings: dict[str, dict[str, WorkerReadings]] = {}
         self._filter = ""
         self._first_chart = 0
         self._next_charts = 0.0
@@ -98,7 +100,7 @@ class UtilizationPane(Pane):
         """Show what is known already."""
         self._subject = self.context.subject
         self._curves.sync()
-        self._read(tuple(self.context.snapshot.nodes))
+        self._show_rows()
 
     def on_resize(self) -> None:
         """Divide the room between rows and charts."""
@@ -109,25 +111,28 @@ class UtilizationPane(Pane):
         if not self.is_mounted:
             return
         snapshot = self.context.snapshot
-        touched = {name for name in changes.nodes if name in snapshot.nodes}
+        stale = set(changes.nodes)
         if changes.series or changes.runs:
-            touched |= {
+            stale |= {
                 name
-                for name, node in snapshot.nodes.items()
+                for name, node in self._rows.items()
                 if node.node_id in changes.series or node.run in changes.runs
             }
-        gone = self._all.keys() - snapshot.nodes.keys()
-        if touched or gone or changes.connection or changes.sources:
-            for name in gone:
-                del self._all[name]
-            self._read(tuple(touched))
-        if (changes.logs and self._curves.sync()) or touched:
+        for name in stale:
+            self._readings.pop(name, None)
+        if changes.nodes or snapshot.nodes.keys() != {node.name for node in self._rows.values()}:
+            self._show_rows()
+        elif stale or changes.sources or changes.connection:
+            self._view.sync()
+            self._divide()
+        if (changes.logs and self._curves.sync()) or stale:
             self._sync_charts()
 
     def tick(self, now: datetime) -> None:  # noqa: ARG002
         """Let values grow stale, and charts go on, where it is time."""
         if self.context.clock.monotonic() >= self._next_charts:
-            self._read(tuple(self.context.snapshot.nodes))
+            self._readings.clear()
+            self._view.sync()
             self._sync_charts()
 
     def selection_changed(self, subject: Subject | None) -> None:
@@ -136,7 +141,7 @@ class UtilizationPane(Pane):
         if not self.is_mounted:
             return
         if subject is not None and subject.node and not self._view.has_focus:
-            keys = (key for key, row in self._workers.items() if row.node.name == subject.node)
+            keys = (key for key, node in self._rows.items() if node.name == subject.node)
             self._view.select(next(keys, ""))
         self._sync_charts(at_once=True)
 
@@ -156,9 +161,9 @@ class UtilizationPane(Pane):
 
     def empty_reason(self) -> str:
         """Say why there is no row."""
-        if self._workers:
+        if self._rows:
             return ""
-        if self._all:
+        if self.context.snapshot.nodes:
             return "No worker matches the filter."
         return (
             source_problem(self.context, NODES)
@@ -168,7 +173,7 @@ class UtilizationPane(Pane):
 
     def copy_text(self) -> str:
         """Return the selected row in words."""
-        row = self._workers.get(self._view.selected)
+        row = self._row(self._view.selected)
         if row is None:
             return ""
         now = self.context.now()
@@ -188,7 +193,7 @@ class UtilizationPane(Pane):
 
     def keys(self) -> Sequence[str]:
         """Return the keys of all rows."""
-        return tuple(self._workers)
+        return tuple(self._rows)
 
     def head(self, width: int) -> list[Spans]:
         """Return what is wrong with the source, and the titles."""
@@ -201,7 +206,9 @@ class UtilizationPane(Pane):
 
     def row(self, key: str, width: int) -> Spans:
         """Return one row."""
-        row = self._workers[key]
+        row = self._row(key)
+        if row is None:
+            return ()
         columns = columns_that_fit(COLUMNS, width)
         now = self.context.now()
         cells = {title: cell_of(row, measure, now) for title, measure in CELLS.items()}
@@ -214,15 +221,16 @@ class UtilizationPane(Pane):
 
     # Reading and drawing.
 
-    def _read(self, names: Sequence[str]) -> None:
-        """Read the utilization of these nodes and show it."""
-        snapshot = self.context.snapshot
-        for name in names:
-            node = snapshot.nodes.get(name)
-            if node is not None:
-                series = self.context.store.series.of(node.node_id)
-                self._all[name] = tuple(read_node(node, series, self._evidence(node)))
-        self._show_rows()
+    def _row(self, key: str) -> WorkerReadings | None:
+        """Return one worker's readings; only what is asked for is read, and once."""
+        node = self._rows.get(key)
+        if node is None:
+            return None
+        if node.name not in self._readings:
+            series = self.context.store.series.of(node.node_id)
+            rows = read_node(node, series, self._evidence(node))
+            self._readings[node.name] = {row.key: row for row in rows}
+        return self._readings[node.name].get(key)
 
     def _evidence(self, node: Node) -> Evidence:
         snapshot = self.context.snapshot
@@ -237,15 +245,14 @@ class UtilizationPane(Pane):
         )
 
     def _show_rows(self) -> None:
-        order = sorted(self._all, key=lambda name: (not self._all[name][0].node.is_billing, name))
-        self._workers = {
-            row.key: row
-            for name in order
-            for row in self._all[name]
+        nodes = self.context.snapshot.nodes.values()
+        self._rows = {
+            worker_key(node, worker): node
+            for node in sorted(nodes, key=lambda node: (not node.is_billing, node.name))
+            for worker in workers_of(node)
             if matches(
                 self._filter,
-                f"{row.node.node_id}:{row.worker} {row.node.run or ''} {row.node.state} "
-                f"{row.node.accelerator_type} {row.node.zone}",
+                f"{node.node_id}:{worker} {node.run or ''} {node.state} {node.accelerator_type}",
             )
         }
         self._view.sync()
@@ -254,9 +261,9 @@ class UtilizationPane(Pane):
     def _divide(self) -> None:
         """Give the charts what the rows leave, but never less than half where they fit at all."""
         width, height = self.size
-        rows = len(self._workers) + len(self.head(width - 2))
+        rows = len(self._rows) + len(self.head(width - 2))
         room = max(height - rows, height // 2)
-        has_charts = self._workers or any(request.samples for request in self._requests())
+        has_charts = self._rows or any(request.samples for request in self._requests())
         wanted = room if has_charts and room >= LEAST_HEIGHT else 0
         current = self._charts.styles.height
         if current is None or current.value != wanted:
@@ -281,7 +288,7 @@ class UtilizationPane(Pane):
         return [(Span(" "), *spans) for spans in inner]
 
     def _requests(self) -> list[ChartRequest]:
-        row = self._workers.get(self._view.selected)
+        row = self._row(self._view.selected)
         run = (row.node.run if row else None) or (self._subject.run if self._subject else None)
         requests = self._training(run) if run else []
         requests += self._of_worker(row) if row else []

@@ -88,7 +88,7 @@ class WorkerReadings:
     @property
     def key(self) -> str:
         """Unique and stable."""
-        return f"{self.node.name}:{self.worker}"
+        return worker_key(self.node, self.worker)
 
     def of(self, measure: Measure) -> Reading:
         """Return one reading."""
@@ -116,19 +116,28 @@ class Evidence:
         return 2 * self.period + late
 
 
+def worker_key(node: Node, worker: str) -> str:
+    """Return the unique and stable key of one worker."""
+    return f"{node.name}:{worker}"
+
+
+def workers_of(node: Node) -> tuple[str, ...]:
+    """Return the numbers of a node's workers; a node always has at least one."""
+    return tuple(str(worker.index) for worker in node.workers) or ("0",)
+
+
 def read_node(
     node: Node, series: Iterable[MetricSeries], evidence: Evidence
 ) -> list[WorkerReadings]:
-    """Return the readings of every worker of a node, in order of worker."""
+    """Return the readings of every worker that the API lists for a node, in their order."""
     grouped: defaultdict[str, defaultdict[Measure, list[MetricSeries]]]
     grouped = defaultdict(lambda: defaultdict(list))
     for one in series:
         measure = MEASURES.get(one.metric)
         if measure is not None:
             grouped[_number(one.worker_id)][measure].append(one)
-    workers = {str(worker.index) for worker in node.workers} | grouped.keys() or {"0"}
     found = []
-    for worker in sorted(workers, key=lambda name: (len(name), name)):
+    for worker in workers_of(node):
         histories = {
             measure: _history(measure, parts) for measure, parts in grouped[worker].items()
         }
