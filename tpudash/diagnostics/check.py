@@ -1,0 +1,127 @@
+"""What a check is: a small pure function of evidence, and how its verdict becomes a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from tpudash.domain.finding import Finding, Verdict
+from tpudash.store.snapshot import NODES
+
+if TYPE_CHECKING:
+    from tpudash.diagnostics.evidence import Evidence
+
+PROJECT_SUBJECT = "project"
+
+
+class Scope(StrEnum):
+    """What a check is about: it is run once for each of these that is in question."""
+
+    PROJECT = "project"
+    NODE = "node"
+    RUN = "run"
+
+
+class CheckFunction(Protocol):
+    """Judges evidence; never raises on purpose, never waits, never asks anybody."""
+
+    def __call__(self, evidence: Evidence) -> Finding:
+        """Return one row."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is fixed about a check, and the means to give its verdict.
+
+    Attributes:
+        check_id: Stable id, such as `node-healthy`.
+        why: Why it matters, in a sentence.
+        rank: Place among rows of the same verdict; what explains others has a low one.
+        source: Name of the source whose age is the age of the evidence.
+    """
+
+    check_id: str
+    title: str
+    scope: Scope
+    why: str
+    rank: int
+    source: str = NODES
+
+    def passed(self, evidence: Evidence, text: str) -> Finding:
+        """Return that all is well."""
+        return self._make(Verdict.PASS, evidence, text)
+
+    def warned(
+        self,
+        evidence: Evidence,
+        text: str,
+        *,
+        advice: str,
+        action: str | None = None,
+        command: str | None = None,
+    ) -> Finding:
+        """Return that something should be looked at."""
+        return self._make(Verdict.WARN, evidence, text, advice, action, command)
+
+    def failed(
+        self,
+        evidence: Evidence,
+        text: str,
+        *,
+        advice: str,
+        action: str | None = None,
+        command: str | None = None,
+    ) -> Finding:
+        """Return that something is wrong."""
+        return self._make(Verdict.FAIL, evidence, text, advice, action, command)
+
+    def unknown(
+        self, evidence: Evidence, text: str, *, advice: str = "", command: str | None = None
+    ) -> Finding:
+        """Return that it could not be found out, and why."""
+        return self._make(Verdict.UNKNOWN, evidence, text, advice, None, command)
+
+    def not_applicable(self, evidence: Evidence, text: str) -> Finding:
+        """Return that the question does not arise, and why."""
+        return self._make(Verdict.NOT_APPLICABLE, evidence, text)
+
+    def subject_of(self, evidence: Evidence) -> str:
+        """Return the node id or run name that a row is about, or `project`."""
+        if self.scope is Scope.NODE and evidence.node is not None:
+            return evidence.node.node_id
+        if self.scope is Scope.RUN and evidence.run is not None:
+            return evidence.run.name
+        return PROJECT_SUBJECT
+
+    def _make(
+        self,
+        verdict: Verdict,
+        evidence: Evidence,
+        text: str,
+        advice: str = "",
+        action: str | None = None,
+        command: str | None = None,
+    ) -> Finding:
+        status = evidence.snapshot.sources.get(self.source)
+        return Finding(
+            check_id=self.check_id,
+            title=self.title,
+            verdict=verdict,
+            evidence=text,
+            why=self.why,
+            advice=advice,
+            subject=self.subject_of(evidence),
+            action=action,
+            command=command,
+            as_of=status.last_success if status else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check, as its file gives it."""
+
+    about: About
+    function: CheckFunction

@@ -1,0 +1,69 @@
+"""Whether a run's bucket lies in the region of its node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tpudash.diagnostics.check import About, Scope
+from tpudash.domain.resource_name import region_of
+from tpudash.domain.run import RunState
+from tpudash.store.snapshot import RUNS
+
+if TYPE_CHECKING:
+    from tpudash.diagnostics.evidence import Evidence
+    from tpudash.domain.finding import Finding
+
+ABOUT: Final = About(
+    "bucket-near",
+    "Bucket is in the node's region",
+    Scope.RUN,
+    why="Data between regions is slow and billed by the gigabyte, and the bill comes hours later.",
+    rank=55,
+    source=RUNS,
+)
+CONTINENTS: Final = {"US": "us-", "EU": "europe-", "ASIA": "asia-"}
+PAIRS: Final = {
+    "ASIA1": ("asia-northeast1", "asia-northeast2"),
+    "EUR4": ("europe-north1", "europe-west4"),
+    "EUR5": ("europe-west1", "europe-west2"),
+    "EUR7": ("europe-west2", "europe-west3"),
+    "EUR8": ("europe-west3", "europe-west6"),
+    "NAM4": ("us-central1", "us-east1"),
+}
+"""Locations of a bucket that are more than one region.
+
+Source: https://cloud.google.com/storage/docs/locations
+"""
+
+
+def check(evidence: Evidence) -> Finding:
+    """Warn of a bucket elsewhere; a folder on this machine is nowhere else."""
+    run = evidence.run
+    spec = run.spec if run else None
+    if run is None or spec is None or run.state in {RunState.FINISHED, RunState.DELETED}:
+        return ABOUT.not_applicable(evidence, "nothing is to be trained")
+    if not spec.bucket.startswith("gs://"):
+        return ABOUT.not_applicable(evidence, f"{spec.bucket} is a folder on this machine")
+    root = "/".join(spec.bucket.split("/")[:3])
+    location = evidence.bucket_locations.get(root)
+    if not location:
+        return ABOUT.unknown(
+            evidence,
+            f"the location of {root} is not known",
+            command=f"gcloud storage buckets describe {root} --format='value(location)'",
+        )
+    node = evidence.newest_node()
+    region = region_of(node.zone if node else spec.zone)
+    if _covers(location.upper(), region):
+        return ABOUT.passed(evidence, f"{root} is in {location.lower()}, the node in {region}")
+    return ABOUT.warned(
+        evidence,
+        f"{root} is in {location.lower()}, but the node is in {region}",
+        advice=f"Launch in a zone of {location.lower()}, or use a bucket in {region}.",
+    )
+
+
+def _covers(location: str, region: str) -> bool:
+    if location in CONTINENTS:
+        return region.startswith(CONTINENTS[location])
+    return region in PAIRS.get(location, (location.lower(),))

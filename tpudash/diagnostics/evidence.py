@@ -1,0 +1,176 @@
+"""What the checks may look at: facts that are in the store already. No check asks for more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from tpudash.cost.estimate import attempt_on, hourly_rate
+from tpudash.domain.run import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from tpudash.cost.prices import PriceBook
+    from tpudash.domain.log import LogEntry
+    from tpudash.domain.node import Node
+    from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.store.snapshot import Snapshot
+    from tpudash.store.store import Store
+
+ACTIONS: Final = frozenset({"run.launch", "run.resume", "run.delete", "node.delete", "pane.logs"})
+"""Ids of actions in the registry that a finding may name."""
+KEPT_EVENTS: Final = frozenset({"start", "restore", "error", "warning"})
+"""Trainer events that are looked at however many lines followed them."""
+NEWEST_ENTRIES: Final = 2_000
+RECENT: Final = timedelta(hours=24)
+"""A run at rest for longer, with no node left, is history and not on the project's list."""
+RESTING: Final = frozenset({RunState.FINISHED, RunState.FAILED, RunState.DELETED})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that a check may judge by.
+
+    Attributes:
+        subject: Full name or id of a node, or name of a run, that is asked about; None for all.
+        node: The node that a check of a node is about.
+        run: The run that a check of a run is about, or the run of `node`.
+        logs: Entries oldest first; in a check of a node or run, only its own.
+        suppressed_log_entries: How many entries Cloud Logging left out of the tail, at least.
+        bucket_locations: Location of buckets by URL (`gs://NAME`), such as `US-CENTRAL1` or `EU`.
+        most_per_hour_usd: The rate above which the project's owner wants an alarm, or None.
+        actions: Ids of the actions that are there to be taken; none in watch mode.
+    """
+
+    snapshot: Snapshot
+    prices: PriceBook
+    now: datetime
+    subject: str | None = None
+    node: Node | None = None
+    run: Run | None = None
+    logs: tuple[LogEntry, ...] = ()
+    suppressed_log_entries: int = 0
+    bucket_locations: Mapping[str, str] = field(default_factory=dict)
+    most_per_hour_usd: float | None = None
+    actions: frozenset[str] = ACTIONS
+
+    @property
+    def is_emulator(self) -> bool:
+        """Whether the endpoint said that it is the local emulator."""
+        return bool(self.snapshot.connection and self.snapshot.connection.is_emulator)
+
+    @property
+    def attempt(self) -> AttemptRecord | None:
+        """The attempt that `node` was made for, or the newest of `run`."""
+        if self.node is not None:
+            return attempt_on(self.node, self.snapshot)
+        return newest_attempt(self.run) if self.run else None
+
+    def about_node(self, node: Node) -> Evidence:
+        """Return the evidence narrowed to one node and its run."""
+        logs = tuple(
+            entry
+            for entry in self._logs_by_node.get(node.node_id, ())
+            if entry.zone in {"", node.zone}
+        )
+        return replace(self, node=node, run=self.snapshot.runs.get(node.run or ""), logs=logs)
+
+    def about_run(self, run: Run) -> Evidence:
+        """Return the evidence narrowed to one run."""
+        logs = tuple(self._logs_by_run.get(run.name, ()))
+        return replace(self, node=None, run=run, logs=logs)
+
+    @cached_property
+    def _logs_by_node(self) -> Mapping[str, list[LogEntry]]:
+        found: defaultdict[str, list[LogEntry]] = defaultdict(list)
+        for entry in self.logs:
+            found[entry.node_id].append(entry)
+        return found
+
+    @cached_property
+    def _logs_by_run(self) -> Mapping[str, list[LogEntry]]:
+        found: defaultdict[str, list[LogEntry]] = defaultdict(list)
+        for entry in self.logs:
+            found[entry.run or ""].append(entry)
+        return found
+
+    def newest_node(self) -> Node | None:
+        """Return the listed node of the run's newest attempt, or None."""
+        nodes = self.snapshot.nodes_of(self.run.name) if self.run else ()
+        return nodes[-1] if nodes else None
+
+    def newest_event(self, event: str, attempt: int | None = None) -> Mapping[str, Any] | None:
+        """Return the payload of the newest trainer event of a kind, or None."""
+        for entry in reversed(self.logs):
+            if entry.event == event and attempt in {None, entry.attempt}:
+                return entry.payload
+        return None
+
+    def age_of(self, source: str) -> timedelta | None:
+        """Return how old the facts of a source are, or None if it never answered."""
+        status = self.snapshot.sources.get(source)
+        return status.age(self.now) if status else None
+
+    def rate_of(self, node: Node) -> float | None:
+        """Return US dollars per hour of a node while it is READY, or None."""
+        return hourly_rate(node.accelerator_type, node.zone, node.scheduling, self.prices)
+
+    def nodes_in_question(self) -> tuple[Node, ...]:
+        """Return the nodes that are asked about."""
+        nodes = self.snapshot.nodes.values()
+        if self.subject is None:
+            return tuple(nodes)
+        return tuple(node for node in nodes if self.subject in {node.name, node.node_id, node.run})
+
+    def runs_in_question(self) -> tuple[Run, ...]:
+        """Return the runs that are asked about; for the whole project, those that matter still."""
+        runs = self.snapshot.runs
+        if self.subject is None:
+            return tuple(run for run in runs.values() if self._matters(run))
+        if self.subject in runs:
+            return (runs[self.subject],)
+        names = {node.run for node in self.nodes_in_question()}
+        return tuple(run for name, run in runs.items() if name in names)
+
+    def _matters(self, run: Run) -> bool:
+        if run.state not in RESTING or self.snapshot.nodes_of(run.name):
+            return True
+        heard = run.last_heard
+        return run.state is not RunState.DELETED and heard is not None and self.now - heard < RECENT
+
+
+def newest_attempt(run: Run) -> AttemptRecord | None:
+    """Return the record of a run's newest attempt, or None."""
+    return max(run.attempts, key=lambda record: record.attempt, default=None)
+
+
+def gather(
+    store: Store,
+    prices: PriceBook,
+    now: datetime,
+    *,
+    subject: str | None = None,
+    actions: frozenset[str] = ACTIONS,
+) -> Evidence:
+    """Collect what the store knows; of the log, its newest entries and what is never too old."""
+    newest = store.logs.newest(NEWEST_ENTRIES)
+    older = len(store.logs) - len(newest)
+    kept = [
+        entry
+        for number, entry in enumerate(store.logs)
+        if number < older and entry.event in KEPT_EVENTS
+    ]
+    return Evidence(
+        snapshot=store.snapshot,
+        prices=prices,
+        now=now,
+        subject=subject,
+        logs=(*kept, *newest),
+        suppressed_log_entries=store.logs.suppressed,
+        actions=actions,
+    )
