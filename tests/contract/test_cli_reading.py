@@ -96,7 +96,8 @@ async def test_nodes_carry_every_promised_field(emulator: Cloud, tpudash: Comman
 async def test_an_unknown_price_is_null_and_not_nothing(
     emulator: Cloud, tpudash: CommandLine
 ) -> None:
-    await emulator.create("plain-1", scheduling_config=tpu_v2.SchedulingConfig(reserved=True))
+    place = "projects/demo/locations/us-east1-d"
+    await emulator.create("plain-1", parent=place, accelerator_type="v3-8", scheduling_config=SPOT)
     (item,) = (await tpudash("nodes", "--json")).items
     assert item["cost_per_hour_usd"] is None
     assert item["cost_accrued_usd"] is None
@@ -172,13 +173,20 @@ async def test_following_streams_and_ends_with_the_node(
 
 
 async def test_metrics_of_a_node_have_units(emulator: Cloud, tpudash: CommandLine) -> None:
+    tpudash.environment["TPUDASH_INTERVALS_METRICS"] = "1"
     await emulator.create("plain-1")
-    await emulator.control.publish_metrics()
-    items = (await tpudash("metrics", "plain-1", "--json")).items
-    by_name = {item["metric"]: item for item in items}
-    memory = by_name["tpu.googleapis.com/memory/usage"]
+    async with asyncio.timeout(30):
+        memory: dict[str, Any] = {"points": []}
+        while not memory["points"]:
+            await emulator.control.publish_metrics()
+            items = (await tpudash("metrics", "plain-1", "--json")).items
+            by_name = {item["metric"]: item for item in items}
+            memory = by_name["tpu.googleapis.com/memory/usage"]
     assert (memory["unit"], memory["node"], memory["worker"]) == ("By", NODE, "0")
     assert memory["points"][-1]["value"] == memory["value"]
+    assert memory["reason"] is None
+    duty = by_name["tpu.googleapis.com/accelerator/duty_cycle"]
+    assert (duty["value"], duty["reason"]) == (None, "no workload")
     assert (await tpudash("metrics", "plain-1")).out.startswith("NODE")
 
 
@@ -201,7 +209,7 @@ async def test_what_does_not_exist_is_4_and_near_misses_are_named(
         assert "plain-1" in done.err
 
 
-@pytest.mark.parametrize("name", ["Upper", "-x", "a b", "a/b", 'a"b', "", "a" * 2000])
+@pytest.mark.parametrize("name", ["Upper", "-x", "a b", "a/b", 'a"b', "", "a" * 64])
 async def test_a_name_that_is_none_goes_into_no_filter(tpudash: CommandLine, name: str) -> None:
     done = await tpudash("logs", "--", name)
     assert done.is_refusal(2), done

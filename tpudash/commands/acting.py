@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -170,8 +169,3 @@ def words_after_dashes(ctx: click.Context) -> tuple[str, ...]:
     """Return what stood after `--`."""
     words: tuple[str, ...] = ctx.meta.get("tpudash.after_dashes", ())
     return words
-
-
-async def uninterrupted(task: asyncio.Task[Any]) -> None:
-    """Wait for a task without taking it along when we are cancelled."""
-    await asyncio.shield(task)

@@ -25,4 +25,4 @@ def delete(
     flags = ActFlags(dry_run, yes, wait, as_json)
     check_can_confirm(flags)
     targets = tuple(dict.fromkeys(check_name(name) for name in names))
-    return operate(state, flags, lambda operations: operations.plan_delete(targets))
+    return operate(state, flags, lambda room: room.plan_delete(targets), targets)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from tpudash.commands.items import failure_item
 from tpudash.commands.output import Answer, details, print_json
 from tpudash.commands.state import connection_options, json_option
 from tpudash.errors import UsageError
+
+if TYPE_CHECKING:
+    from tpudash.domain.failure import Failure
 
 MOST_BYTES = 8 * 1024 * 1024
 
@@ -28,23 +33,29 @@ def explain(file: Path | None, as_json: bool) -> None:
     from tpudash.diagnostics.classifier import classify_text
 
     text, source = _read(file)
-    failure = classify_text(text)
+    failures = classify_text(text)
     if as_json:
-        item = failure_item(failure)
-        print_json(Answer(SystemClock().now(), source, [item] if item else []))
+        items = [item for item in map(failure_item, failures) if item]
+        print_json(Answer(SystemClock().now(), source, items))
         return
-    if failure is None:
-        click.echo("nothing in this text is a failure that tpudash knows")
+    if not failures:
+        click.echo("nothing in this text is a failure that tpudash knows", err=True)
         return
-    rows = {
+    click.echo("\n\n".join("\n".join(details(_rows(failure))) for failure in failures))
+
+
+def _rows(failure: Failure) -> dict[str, object]:
+    rows: dict[str, object] = {
         "class": str(failure.error_class),
         "evidence": failure.evidence,
         "what to do": failure.advice,
         "retry": str(failure.retry),
     }
+    places = asdict(failure.scope)
+    rows |= {name: value for name, value in places.items() if value is not None}
     if failure.eid:
         rows["for support"] = f"EID {failure.eid}"
-    click.echo("\n".join(details(rows)))
+    return rows
 
 
 def _read(file: Path | None) -> tuple[str, str]:

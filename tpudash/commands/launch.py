@@ -85,7 +85,7 @@ def launch(ctx: click.Context, state: CliState, /, **options: Any) -> int:
     flags = ActFlags(*(options[name] for name in ("dry_run", "yes", "wait", "as_json")))
     check_can_confirm(flags)
     request = _request(options, state.settings, words_after_dashes(ctx))
-    return operate(state, flags, lambda operations: operations.plan_launch(request))
+    return operate(state, flags, lambda room: room.plan_launch(request), [request.run])
 
 
 def _request(

@@ -24,4 +24,4 @@ def resume(state: CliState, run: str, dry_run: bool, yes: bool, wait: bool, as_j
     flags = ActFlags(dry_run, yes, wait, as_json)
     check_can_confirm(flags)
     check_name(run)
-    return operate(state, flags, lambda operations: operations.plan_resume(run))
+    return operate(state, flags, lambda room: room.plan_resume(run), [run])

@@ -31,6 +31,7 @@ class Session:
     """
 
     state: CliState
+    connection: Connection
     cloud: Cloud
     clock: Clock
     prices: PriceBook
@@ -101,6 +102,6 @@ async def open_session(state: CliState) -> AsyncIterator[Session]:
         cloud = await connection.cloud()
         clock = SystemClock()
         reader = RunReader(cloud.bucket, clock)
-        yield Session(state, cloud, clock, PriceBook.bundled(), reader)
+        yield Session(state, connection, cloud, clock, PriceBook.bundled(), reader)
     finally:
         await connection.close()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tpudash.domain.run import Run
 
 _ID: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+LONGEST_ID: Final = 63
 _FULL_NAME: Final = re.compile(
     r"projects/[-a-z0-9:.]+/locations/[-a-z0-9]+/nodes/[a-z]([-a-z0-9]*[a-z0-9])?"
 )
@@ -39,7 +40,9 @@ def check_name(name: str) -> str:
     Raises:
         UsageError: It can't be the name of a run or a node.
     """
-    if _ID.fullmatch(name) or _FULL_NAME.fullmatch(name):
+    if len(name.rsplit("/", 1)[-1]) <= LONGEST_ID and (
+        _ID.fullmatch(name) or _FULL_NAME.fullmatch(name)
+    ):
         return name
     raise UsageError(
         f"{name!r} can't be the name of a run or a node",

@@ -1,0 +1,213 @@
+"""Carries out launch, resume and delete from the command line, and makes the room for a screen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tpudash.commands.acting import (
+    ActFailedError,
+    ActFlags,
+    confirm,
+    exit_code_of,
+    print_plan,
+    result_line,
+    say,
+)
+from tpudash.commands.facts import read_facts
+from tpudash.commands.items import operation_item, plan_item
+from tpudash.commands.output import Answer, Item, SourceError, print_json
+from tpudash.commands.running import run_async
+from tpudash.commands.session import Session, open_session
+from tpudash.config.paths import ensure_writable
+from tpudash.cost.estimate import hourly_rate
+from tpudash.domain.node import NodeState
+from tpudash.domain.operation import OperationKind, OperationState
+from tpudash.errors import ExitCode, NotFoundError, TpudashError
+from tpudash.operations.journal import Journal
+from tpudash.operations.owner import label_value
+from tpudash.operations.service import Operations, OperationsOptions
+from tpudash.store.changes import OperationChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tpudash.commands.screen import ScreenParts
+    from tpudash.commands.state import CliState
+    from tpudash.config.settings import Settings
+    from tpudash.domain.operation import OperationProgress, OperationsPort, Plan
+
+    MakePlan = Callable[[OperationsPort], Awaitable[Plan]]
+
+ACCEPTED_STEP: Final = 2
+"""Steps of a launch or resume that are done once CreateNode was accepted."""
+LOOK_EVERY_S: Final = 0.4
+
+
+def operations_for_screen(parts: ScreenParts) -> Operations:
+    """Return the operations room of a console; its progress goes to the screen's store."""
+    settings = parts.state.settings
+    return Operations(
+        parts.link,
+        Journal(parts.state.paths.state_dir, parts.clock),
+        rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, parts.prices),
+        report=lambda progress: parts.store.apply(OperationChanged(progress)) and None,
+        owner=owner_of(settings),
+        options=_options(settings),
+    )
+
+
+def operate(
+    state: CliState, flags: ActFlags, make_plan: MakePlan, names: Sequence[str]
+) -> ExitCode:
+    """Plan, confirm, apply, and with `--wait` follow to the end; returns the exit code.
+
+    Raises:
+        TpudashError: It could not be planned, was not confirmed, or failed.
+    """
+    ensure_writable(state.paths.state_dir, "state directory")
+    return run_async(_operate(state, flags, make_plan, names))
+
+
+def owner_of(settings: Settings) -> str | None:
+    """Return whose runs are launched here, as a label value; None leaves it to the login name."""
+    return label_value(settings.owner) if settings.owner else None
+
+
+def _options(settings: Settings) -> OperationsOptions:
+    return OperationsOptions(buckets=(settings.bucket,) if settings.bucket else ())
+
+
+async def _operate(
+    state: CliState, flags: ActFlags, make_plan: MakePlan, names: Sequence[str]
+) -> ExitCode:
+    async with open_session(state) as session:
+        act = _Act(session, flags, names)
+        try:
+            return await act.run(make_plan)
+        finally:
+            await act.operations.aclose()
+
+
+class _Act:
+    """One act of the command line."""
+
+    def __init__(self, session: Session, flags: ActFlags, names: Sequence[str]) -> None:
+        self._session = session
+        self._flags = flags
+        self._names = names
+        self._told = ""
+        self._progress: OperationProgress | None = None
+        self._moved = asyncio.Event()
+        settings = session.settings
+        self.operations = Operations(
+            session.connection,
+            Journal(session.state.paths.state_dir, session.clock),
+            rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, session.prices),
+            report=self._hear,
+            owner=owner_of(settings),
+            options=_options(settings),
+        )
+
+    def _hear(self, progress: OperationProgress) -> None:
+        self._progress = progress
+        self._moved.set()
+        is_left = progress.state == OperationState.INTERRUPTED
+        if progress.message and progress.message != self._told and not is_left:
+            self._told = progress.message
+            say(progress.message)
+
+    async def run(self, make_plan: MakePlan) -> ExitCode:
+        """Plan, confirm, apply and follow."""
+        plan = await make_plan(self.operations)
+        if self._flags.dry_run:
+            print_plan(plan, self._answer([self._item_of_plan(plan)]), self._flags)
+            return ExitCode.DONE
+        confirm(plan, self._flags)
+        if self._flags.yes:
+            say(plan.title)
+        begun = self.operations.start(plan)
+        try:
+            progress = await self._followed(plan, begun)
+        except asyncio.CancelledError:
+            self._say_how_to_follow(plan)
+            raise
+        return await self._told_result(progress)
+
+    async def _followed(self, plan: Plan, begun: OperationProgress) -> OperationProgress:
+        """Return the progress at which the command may end."""
+        if self._flags.wait:
+            return await self.operations.wait(begun.operation_id)
+        while True:
+            progress = self._progress or begun
+            if progress.state != OperationState.RUNNING or await self._is_asked(plan, progress):
+                return progress
+            self._moved.clear()
+            try:
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._moved.wait()
+            except TimeoutError:
+                continue
+
+    async def _is_asked(self, plan: Plan, progress: OperationProgress) -> bool:
+        """Whether everything was asked for, so that the cloud goes on without us."""
+        if plan.kind is not OperationKind.DELETE:
+            return progress.steps_done >= ACCEPTED_STEP
+        for name in plan.nodes:
+            try:
+                node = await self._session.cloud.tpu.get_node(name)
+            except NotFoundError:
+                continue
+            except TpudashError:
+                return False
+            if node.state != NodeState.DELETING:
+                return False
+        return bool(plan.nodes)
+
+    def _say_how_to_follow(self, plan: Plan) -> None:
+        name = plan.run or (self._names[0] if self._names else "")
+        follow = {
+            OperationKind.LAUNCH: f"tpudash logs {name} --follow",
+            OperationKind.RESUME: f"tpudash resume {name} --wait, or tpudash logs {name} --follow",
+            OperationKind.DELETE: f"tpudash delete {name} --wait",
+        }
+        say(f"nothing was undone; the cloud goes on with it. Follow: {follow[plan.kind]}")
+
+    async def _told_result(self, progress: OperationProgress) -> ExitCode:
+        """Print how it ended, as far as it did."""
+        items, errors = await self._items(progress)
+        code = exit_code_of(progress)
+        if self._flags.as_json:
+            print_json(self._answer(items, errors))
+        elif code is ExitCode.DONE:
+            click.echo("\n".join(result_line(item) for item in items))
+        if code is not ExitCode.DONE:
+            raise ActFailedError(progress)
+        return code
+
+    async def _items(self, progress: OperationProgress) -> tuple[list[Item], list[SourceError]]:
+        """Return an item for each name: the run as it is now, and the operation."""
+        operation = operation_item(progress)
+        only = self._names[0] if len(self._names) == 1 and "/" not in self._names[0] else None
+        known: dict[str, Item] = {}
+        errors: list[SourceError] = []
+        try:
+            facts = await read_facts(self._session, runs=True, only=only)
+        except TpudashError as error:
+            errors = [SourceError.of("nodes", error)]
+        else:
+            known = {item["name"]: item for item in facts.run_items()}
+            errors = facts.errors
+        items = [
+            {**known.get(name, {"name": name}), "operation": operation} for name in self._names
+        ]
+        return items, errors
+
+    def _item_of_plan(self, plan: Plan) -> Item:
+        name = plan.run or (self._names[0] if self._names else None)
+        return {"name": name, "operation": None, "plan": plan_item(plan)}
+
+    def _answer(self, items: list[Item], errors: Sequence[SourceError] = ()) -> Answer:
+        return Answer(self._session.clock.now(), self._session.source, items, errors=errors)
