@@ -59,9 +59,15 @@ class Clients:
     """The clients of one connection; a source of fresh ones after the sign-in was renewed."""
 
     def __init__(
-        self, endpoint: Endpoint | None, *, quota_project: str | None, impersonate: str | None
+        self,
+        endpoint: Endpoint | None,
+        *,
+        quota_project: str | None,
+        impersonate: str | None,
+        read_only: bool = False,
     ) -> None:
         self._endpoint = endpoint
+        self._read_only = read_only
         self._quota_project = quota_project
         self._impersonate = impersonate
         self._clients: dict[ClientKind, Any] = {}
@@ -134,16 +140,31 @@ class Clients:
     async def _make(self, kind: ClientKind) -> Any:
         module, name = kind.value
         client_class = getattr(await asyncio.to_thread(import_quietly, module), name)
-        if self._endpoint is None:
-            return client_class(credentials=(await self.sign_in()).credentials)
         transport = client_class.get_transport_class("grpc_asyncio")
-        return client_class(transport=transport(channel=self._shared_channel()))
+        if self._endpoint is not None:
+            return client_class(transport=transport(channel=self._shared_channel()))
+        credentials = (await self.sign_in()).credentials
+        if not self._read_only:
+            return client_class(credentials=credentials)
+
+        def channel(*arguments: Any, **more: Any) -> Any:
+            return transport.create_channel(*arguments, interceptors=self._interceptors(), **more)
+
+        return client_class(transport=transport(credentials=credentials, channel=channel))
+
+    def _interceptors(self) -> list[Any]:
+        """Return what every channel of this connection is to have; imports gRPC."""
+        from tpudash.gateways.read_only import read_only_interceptors
+
+        return read_only_interceptors() if self._read_only else []
 
     def _shared_channel(self) -> Any:
         if self._channel is None:
             import grpc.aio
 
-            self._channel = grpc.aio.insecure_channel(str(self._endpoint), options=CHANNEL_OPTIONS)
+            self._channel = grpc.aio.insecure_channel(
+                str(self._endpoint), options=CHANNEL_OPTIONS, interceptors=self._interceptors()
+            )
         return self._channel
 
 

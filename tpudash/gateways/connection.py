@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from tpudash.clock import Clock
+    from tpudash.gateways.protocols import BucketGateway
 
 ANSWER_S: Final = 1.4
 """How long an endpoint may take to say what it is, so that a command fails within 2 s in all."""
@@ -39,12 +40,14 @@ class ConnectionOptions:
         endpoint: `HOST:PORT` of a plaintext server on this machine, or None for Google Cloud.
         quota_project: The project whose quota and billing the calls use.
         impersonate: E-mail address of a service account to act as.
+        read_only: Refuse every call that could change something, before it leaves this process.
     """
 
     project: str | None = None
     endpoint: str | None = None
     quota_project: str | None = None
     impersonate: str | None = None
+    read_only: bool = False
 
 
 class Connection:
@@ -95,7 +98,10 @@ class Connection:
         endpoint = parse_endpoint(options.endpoint) if options.endpoint else None
         if self._clients is None:
             self._clients = Clients(
-                endpoint, quota_project=options.quota_project, impersonate=options.impersonate
+                endpoint,
+                quota_project=options.quota_project,
+                impersonate=options.impersonate,
+                read_only=options.read_only,
             )
         clients = self._clients
         if endpoint is not None:
@@ -111,13 +117,18 @@ class Connection:
         self, clients: Clients, project: str, is_emulator: bool, account: str | None
     ) -> Cloud:
         caller = Caller(self._clock, self._random, self._signed_out)
+        bucket: BucketGateway = Buckets(clients, caller, project)
+        if self._options.read_only:
+            from tpudash.gateways.read_only import ReadOnlyBucket
+
+            bucket = ReadOnlyBucket(bucket)
         return Cloud(
             project=project,
             tpu=GoogleTpu(clients, caller, project, self._clock),
             monitoring=GoogleMonitoring(clients, caller, project),
             logging=GoogleLogging(clients, caller, project, self._clock, self._random),
             billing=GoogleBilling(clients, caller, project),
-            bucket=Buckets(clients, caller, project),
+            bucket=bucket,
             is_emulator=is_emulator,
             account=account,
         )
@@ -149,12 +160,13 @@ class Connection:
         except TimeoutError as error:
             raise _silent(endpoint, f"no answer within {ANSWER_S:g} s") from error
         except grpc.aio.AioRpcError as error:
-            return _not_described(error, endpoint)
+            _require_sign_of_life(error, endpoint)
+            return None
         return dict(json_format.MessageToDict(answer))
 
 
-def _not_described(error: Any, endpoint: str) -> None:
-    """Return None when the refusal shows that a server is there; raise when none is."""
+def _require_sign_of_life(error: Any, endpoint: str) -> None:
+    """Raise unless the refusal shows that a server is there which is willing to speak."""
     import grpc
 
     code = error.code()
