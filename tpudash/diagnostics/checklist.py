@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics import checks
-from tpudash.diagnostics.check import PROJECT_SUBJECT, Check, Scope
+from tpudash.diagnostics.check import Check, Scope
 from tpudash.domain.finding import Finding, Verdict
 
 if TYPE_CHECKING:
@@ -46,16 +46,17 @@ def load_checks() -> tuple[Check, ...]:
 
 
 def run_checklist(
-    evidence: Evidence, available: Iterable[Check] | None = None
+    evidence: Evidence, available: Iterable[Check] | None = None, *, join: bool = True
 ) -> tuple[Finding, ...]:
     """Run every check on everything that is in question.
 
-    Rows that all say the same good thing are put together, so that a project of many nodes has
-    one passing row for each check. A check that raises is unknown, and names what it raised.
+    A check that raises is unknown, and names what it raised.
 
     Args:
         evidence: What is known, and with its `subject` what is asked about.
         available: The checks to run; by default all.
+        join: Whether rows of one check that need no look by themselves become one row, so that a
+            project of many nodes has one passing row for each check.
     """
     rows: list[tuple[int, Finding]] = []
     in_question = {
@@ -65,7 +66,10 @@ def run_checklist(
     }
     for check in load_checks() if available is None else available:
         found = [_run_one(check, narrowed) for narrowed in in_question[check.about.scope]]
-        rows += ((check.about.rank, row) for row in _put_together(check, found, evidence))
+        if not found:
+            text = f"there is no {check.about.scope} to check"
+            found = [check.about.not_applicable(evidence, text)]
+        rows += ((check.about.rank, row) for row in (_joined(found) if join else found))
     rows.sort(key=lambda row: (SEVERITY.index(row[1].verdict), row[0], row[1].subject))
     return tuple(_with_available_action(finding, evidence) for _, finding in rows)
 
@@ -85,33 +89,38 @@ def _run_one(check: Check, evidence: Evidence) -> Finding:
         )
 
 
-def _put_together(check: Check, found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """Keep every row that needs a look; join the others, and drop "n/a" beside any verdict."""
-    if not found:
-        return [check.about.not_applicable(evidence, f"there is no {check.about.scope} to check")]
-    by_verdict: defaultdict[Verdict, list[Finding]] = defaultdict(list)
+def _joined(found: Sequence[Finding]) -> list[Finding]:
+    """Keep every fail and warning, and join what needs no look by itself.
+
+    All passes become one row, and so do those that are unknown for the same reason; "n/a" is left
+    out beside any verdict.
+    """
+    groups: defaultdict[tuple[Verdict, str], list[Finding]] = defaultdict(list)
     for finding in found:
-        by_verdict[finding.verdict].append(finding)
-    kept = [
-        finding
-        for verdict in (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
-        for finding in by_verdict[verdict]
-    ]
-    if by_verdict[Verdict.PASS]:
-        kept.append(_joined(by_verdict[Verdict.PASS], check.about.scope))
-    if not kept:
-        kept.append(_joined(by_verdict[Verdict.NOT_APPLICABLE], check.about.scope))
-    return kept
+        match finding.verdict:
+            case Verdict.FAIL | Verdict.WARN:
+                key = finding.subject
+            case Verdict.UNKNOWN:
+                key = finding.evidence
+            case _:
+                key = ""
+        groups[finding.verdict, key].append(finding)
+    unasked = groups.pop((Verdict.NOT_APPLICABLE, ""), [])
+    kept = [_as_one(group) for group in groups.values()]
+    return kept or [_as_one(unasked)]
 
 
-def _joined(findings: Sequence[Finding], scope: Scope) -> Finding:
-    first = findings[0]
-    if len(findings) == 1:
+def _as_one(group: Sequence[Finding]) -> Finding:
+    """Return the first of a group with the names of all."""
+    first = group[0]
+    if len(group) == 1:
         return first
-    names = ", ".join(finding.subject for finding in findings[:MOST_NAMES])
-    more = ", ..." if len(findings) > MOST_NAMES else ""
-    text = f"{len(findings)} {scope}s: {names}{more}; {first.subject}: {first.evidence}"
-    return replace(first, subject=PROJECT_SUBJECT, evidence=text)
+    names = ", ".join(finding.subject for finding in group[:MOST_NAMES])
+    more = f" +{len(group) - MOST_NAMES}" if len(group) > MOST_NAMES else ""
+    example = "" if first.verdict is Verdict.UNKNOWN else f"{first.subject}: "
+    return replace(
+        first, subject=names + more, evidence=f"all {len(group)}: {example}{first.evidence}"
+    )
 
 
 def _with_available_action(finding: Finding, evidence: Evidence) -> Finding:
