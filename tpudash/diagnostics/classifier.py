@@ -134,7 +134,7 @@ def _failures_in(piece: Piece) -> Iterator[Failure]:
 
 def _failures_of(status: CloudStatus, more: str = "") -> list[Failure]:
     text = cleaned(status.message[:MOST_CHARACTERS])
-    said = "\n".join((*_strings_of(status.details), more)).strip()
+    said = "\n".join(_strings_of(status.details))
     found = _find(status, text, said)
     metadata = Scope()
     for detail in status.details:
@@ -145,7 +145,7 @@ def _failures_of(status: CloudStatus, more: str = "") -> list[Failure]:
     if is_refused_for_good:
         # A rate of 0 is no rate that waiting could restore.
         found = _Found(ErrorClass.QUOTA, found.at)
-    scopes = scopes_of(found.error_class, text, found.at, said)
+    scopes = scopes_of(found.error_class, text, found.at, f"{said}\n{more}".strip())
     return [_failure(found, text, merged(metadata, scope), said=said) for scope in scopes]
 
 

@@ -60,8 +60,8 @@ _ADVICE: Final = {
     " again, then see that the trainer runs; its external IP address may have changed.",
     ErrorClass.INTERNAL: "A fault on Google's side that mostly passes: try again a few times with"
     " pauses. If it stays, give Google's support the error id.",
-    ErrorClass.UNKNOWN_OUTCOME: "No answer came in time, so it may or may not have happened. Look at"
-    " what exists and go on asking; delete nothing because of it.",
+    ErrorClass.UNKNOWN_OUTCOME: "No answer came in time, so it may or may not have happened. Look"
+    " at what exists and go on asking; delete nothing because of it.",
     ErrorClass.PARTIAL_SLICE: "A part of the slice's workers is missing, and the rest can't go on"
     " without it. Delete the node and create it anew; resume from the last checkpoint.",
     ErrorClass.DEVICE_BUSY: "Another process holds the TPU. Find it on the worker with:"
@@ -89,6 +89,8 @@ _ADVICE: Final = {
 
 _WORDS: Final = {
     "zone": "this zone",
+    "zone_id": "ZONE",
+    "bucket_id": "BUCKET",
     "project": "PROJECT",
     "permission": "a permission",
     "role": "the role that holds it",
@@ -125,7 +127,9 @@ def advice_for(
     """Return what the user can do, with the names that the text gave.
 
     Args:
+        error_class: The class, which has an advice of its own.
         template: The row's own advice, if it has one.
+        scope: Where it holds.
         found: Further names from the text: `permission`, `service`, ...
     """
     if error_class is ErrorClass.QUOTA and template is None:
@@ -135,6 +139,7 @@ def advice_for(
         value = getattr(scope, name)
         if value:
             facts[name] = value
+    facts.update({f"{name}_id": facts[name] for name in ("zone", "bucket") if name in facts})
     if "zone" not in facts and scope.region:
         facts["zone"] = scope.region
     family = facts.get("permission", "").partition(".")[0]

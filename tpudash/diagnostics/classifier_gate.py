@@ -25,8 +25,7 @@ _ALWAYS: Final = (
 def worth_reading(text: str, needles: Iterable[str]) -> str:
     """Return the lines of a long text that hold one of the needles, and its last errors.
 
-    Args:
-        needles: Lower-case texts, without line breaks.
+    Needles are in lower case and without line breaks.
     """
     lowered = text.lower()
     # A quotation mark may stand escaped in the text, so that its needle would not be found as is.

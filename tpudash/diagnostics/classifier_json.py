@@ -107,7 +107,7 @@ def _is_number(text: str) -> bool:
 
 
 def _details_of(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    found = []
+    found: list[Mapping[str, Any]] = []
     for key in ("details", "errors"):
         rows = item.get(key)
         if isinstance(rows, list):

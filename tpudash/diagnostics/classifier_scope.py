@@ -58,6 +58,8 @@ def scopes_of(error_class: ErrorClass, text: str, at: int, more: str) -> tuple[S
     """Return where a failure holds; several scopes where a text names several quotas.
 
     Args:
+        error_class: What it is, which says what names to look for.
+        text: The statement.
         at: Where in the text the failure was recognised; names after it are preferred.
         more: Further text that belongs to it, such as descriptions in the error's details.
     """

@@ -39,7 +39,8 @@ _ESCAPED_BREAK: Final = re.compile(r"(?:\\+r)?\\+n(?![a-z]{3})|\\+n(?=[a-z]+ )")
 _ESCAPED_TAB: Final = re.compile(r"\\+t(?![a-z])")
 _UNICODE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _OBJECT: Final = re.compile(r"[\[{]\s*[\"{\[]")
-_SENTENCE_OVER: Final = re.compile(r"[.!?:;,{}\[\]()>'\"]\s*$")
+_FRAMED_BREAK: Final = re.compile(r"\n[ \t]*[│|][ \t]*(?=\S)")
+_SENTENCE_OVER: Final = re.compile(r"(?<!\bEID)[.!?:;,{}\[\]()>'\"]\s*$")
 _GOES_ON: Final = re.compile(r"[a-z(\"'0-9\[]")
 _STAMPED: Final = re.compile(r"^\W{0,3}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[\d)")
 
@@ -80,14 +81,15 @@ def cleaned(text: str) -> str:
 def pieces_of(text: str, needles: Iterable[str]) -> Iterator[Piece]:
     """Yield the statements of a text in their order.
 
-    Args:
-        needles: What the lines of a long text must hold one of to be looked at.
+    The lines of a long text are only looked at if they hold one of the needles.
     """
     if len(text) > MOST_TEXT:
         text = text[: MOST_TEXT // 2] + "\n" + text[-MOST_TEXT // 2 :]
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     is_short = len(text) <= SHORT_TEXT
-    if not is_short:
+    if is_short:
+        text = _FRAMED_BREAK.sub(" ", text)
+    else:
         text = worth_reading(text, needles)
     for part in _parts(text, JSON_OBJECTS if is_short else 0):
         if isinstance(part, str):
@@ -197,6 +199,7 @@ def _joined(lines: Iterator[str]) -> Iterator[str]:
         goes_on = (
             held
             and count < LINES_JOINED
+            and len(held) + len(line) < CHUNK
             and _GOES_ON.match(line)
             and not _STAMPED.match(line)
             and not _SENTENCE_OVER.search(held)

@@ -94,19 +94,15 @@ def struct_to_dict(struct: Any, depth: int = 0) -> dict[str, Any]:
 
 def _value(value: Any, depth: int) -> Any:
     kind = value.WhichOneof("kind")
-    if kind == "string_value":
-        return value.string_value
+    if kind in {"struct_value", "list_value"}:
+        if depth >= _DEEPEST:
+            return "..."
+        if kind == "struct_value":
+            return struct_to_dict(value.struct_value, depth + 1)
+        return [_value(item, depth + 1) for item in value.list_value.values]
     if kind == "number_value":
         return _number(value.number_value)
-    if kind == "bool_value":
-        return value.bool_value
-    if kind not in {"struct_value", "list_value"}:
-        return None
-    if depth >= _DEEPEST:
-        return "..."
-    if kind == "struct_value":
-        return struct_to_dict(value.struct_value, depth + 1)
-    return [_value(item, depth + 1) for item in value.list_value.values]
+    return None if kind in {None, "null_value"} else getattr(value, kind)
 
 
 def _number(number: float) -> float | int | str:

@@ -47,8 +47,7 @@ _RUNNING_IN: Final = re.compile(r"\(([a-z]+(?:-[a-z]+)+\d+)\)")
 def prices_of(sku: Any, service: str) -> Iterator[tuple[str, str, Price]]:
     """Yield (generation, variant, price) for each region of one raw Sku; nothing for other SKUs.
 
-    Args:
-        service: The service that the SKU was listed under, which says what its unit is.
+    The service that the SKU was listed under says what its unit is.
     """
     generation = _generation_of(sku)
     if generation is None or _OTHER_TERMS.search(sku.description):

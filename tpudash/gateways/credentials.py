@@ -53,15 +53,14 @@ def find_sign_in(*, quota_project: str | None, impersonate: str | None) -> SignI
             _ = credentials.universe_domain
         except (exceptions.GoogleAuthError, OSError, ValueError) as error:
             raise _not_usable(error) from error
-    return SignIn(credentials, project or quota_project, impersonate or _account_of(credentials))
+    return SignIn(credentials, project, impersonate or _account_of(credentials))
 
 
 def _impersonated(source: Any, account: str) -> Any:
     from google.auth import impersonated_credentials
 
-    return impersonated_credentials.Credentials(
-        source_credentials=source, target_principal=account, target_scopes=[CLOUD_PLATFORM]
-    )
+    make: Any = impersonated_credentials.Credentials
+    return make(source_credentials=source, target_principal=account, target_scopes=[CLOUD_PLATFORM])
 
 
 def _account_of(credentials: Any) -> str | None:

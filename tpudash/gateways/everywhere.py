@@ -52,7 +52,7 @@ class Everywhere:
         self._zones: tuple[str, ...] = ()
         self._alone_until: dict[str, float] = {}
 
-    async def list(
+    async def gather(
         self,
         topic: str,
         location: str,
@@ -62,6 +62,7 @@ class Everywhere:
 
         Args:
             topic: What is listed; a refusal is remembered for each topic.
+            location: A zone, or `-` for all.
             list_in: Lists one location.
 
         Raises:

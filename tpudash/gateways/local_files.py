@@ -102,8 +102,7 @@ def _sync_folder(folder: Path) -> None:
 def _require_bucket(path: Path, otherwise: Path) -> None:
     """Refuse to make a bucket by the way: a mistyped folder would silently take the run's files.
 
-    Args:
-        otherwise: What has to exist for a path that is not of a run.
+    For a path that is not of a run, it is `otherwise` that has to exist.
 
     Raises:
         NotFoundError: The folder that stands for the bucket does not exist.

@@ -87,8 +87,7 @@ class GoogleLogging:
         The stream is opened anew before its hour is over and after faults; what was written
         meanwhile is listed, and nothing is given twice.
 
-        Args:
-            since: Begin with the entries of this time and later; None begins with now.
+        It begins with the entries of the time `since` and later; without one, with now.
         """
         tail = Tail(self, self._clock, self._random, filter_, since or self._clock.now())
         return tail.batches()

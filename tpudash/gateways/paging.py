@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.errors import UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from tpudash.gateways.retry import Caller
 
@@ -21,12 +22,11 @@ async def all_pages(
     call: Callable[[str, float], Awaitable[Any]],
     *,
     timeout_s: float,
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any, None]:
     """Yield the raw message of each page.
 
-    Args:
-        call: Asks for the page of a token (the first is "") within a deadline in seconds, and
-            returns the raw message, which has `next_page_token`.
+    `call` asks for the page of a token (the first is "") within a deadline in seconds, and returns
+    the raw message, which has `next_page_token`.
 
     Raises:
         TpudashError: A page could not be had: a list that is not whole is never taken for one.
@@ -34,9 +34,7 @@ async def all_pages(
     token = ""
     seen: set[str] = set()
     while True:
-        page = await caller.read(
-            what, lambda deadline_s, token=token: call(token, deadline_s), timeout_s=timeout_s
-        )
+        page = await caller.read(what, partial(call, token), timeout_s=timeout_s)
         yield page
         token = page.next_page_token
         if not token:

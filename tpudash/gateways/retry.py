@@ -82,8 +82,7 @@ class Caller:
 
         A question that ran out of time is not repeated: whoever waits has waited enough.
 
-        Args:
-            call: Makes the call with the deadline that it is given, in seconds.
+        `call` makes the call with the deadline that it is given, in seconds.
 
         Raises:
             TpudashError: The last refusal, or that no answer came.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _STATUS_KEY: Final = "grpc-status-details-bin"
-_CODE_OF_HTTP: Final = {
+_CODE_OF_HTTP: Final[dict[int, str]] = {
     HTTPStatus.BAD_REQUEST: "INVALID_ARGUMENT",
     HTTPStatus.UNAUTHORIZED: "UNAUTHENTICATED",
     HTTPStatus.FORBIDDEN: "PERMISSION_DENIED",
@@ -76,7 +76,7 @@ def code_name(number: int) -> str:
     from google.rpc import code_pb2
 
     try:
-        return code_pb2.Code.Name(number)
+        return str(code_pb2.Code.Name(number))
     except ValueError:
         return str(number)
 

@@ -48,12 +48,12 @@ class GoogleTpu:
 
         Where the service refuses the wildcard, each zone is asked by itself.
         """
-        found, unreachable = await self._everywhere.list("nodes", location, self._nodes_in)
+        found, unreachable = await self._everywhere.gather("nodes", location, self._nodes_in)
         return NodeListing(tuple(found), unreachable)
 
     async def list_requests(self, location: str = EVERY_ZONE) -> RequestListing:
         """List all queued resources of a location, as `list_nodes` does nodes."""
-        found, unreachable = await self._everywhere.list("requests", location, self._requests_in)
+        found, unreachable = await self._everywhere.gather("requests", location, self._requests_in)
         return RequestListing(tuple(found), unreachable)
 
     async def get_node(self, name: str) -> Node:

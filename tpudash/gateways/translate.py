@@ -47,6 +47,7 @@ def to_error(status: CloudStatus, what: str, *, changes: bool) -> TpudashError:
     """Return the error to raise for a refused or unanswered call.
 
     Args:
+        status: What the cloud or the transport said.
         what: What was asked for, such as "list nodes".
         changes: Whether the call would change something, so that silence leaves it in doubt.
     """

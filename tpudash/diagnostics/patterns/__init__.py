@@ -7,7 +7,7 @@ from typing import Final
 from tpudash.diagnostics.patterns.access import ACCESS
 from tpudash.diagnostics.patterns.capacity import CAPACITY
 from tpudash.diagnostics.patterns.life import LIFE
-from tpudash.diagnostics.patterns.refusals import REFUSALS
+from tpudash.diagnostics.patterns.refusals import ABSENCE, REFUSALS
 from tpudash.diagnostics.patterns.row import Row
 from tpudash.diagnostics.patterns.training import TRAINING
 from tpudash.diagnostics.patterns.transport import TRANSPORT
@@ -19,6 +19,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *LIFE,
     *TRANSPORT,
     *REFUSALS,
+    *ABSENCE,
 )
 
 __all__ = ["ROWS", "Row"]

@@ -8,7 +8,7 @@ from tpudash.diagnostics.patterns.row import Row, regex
 from tpudash.domain.failure import ErrorClass
 
 _SSH_KEY: Final = (
-    "The VM refused the SSH key: `gcloud compute tpus tpu-vm ssh NODE --zone {zone}` sends it anew;"
+    "The VM refused the SSH key: `gcloud compute tpus tpu-vm ssh NODE --zone {zone_id}` sends it anew;"
     " check OS Login and the project's ssh-keys metadata."
 )
 _NO_CREDENTIALS: Final = (
@@ -26,7 +26,7 @@ _PROJECT: Final = (
 )
 _NO_BUCKET: Final = (
     "The bucket {bucket} does not exist. Make it with:"
-    " gcloud storage buckets create gs://{bucket} --location REGION"
+    " gcloud storage buckets create gs://{bucket_id} --location REGION"
 )
 
 ACCESS: Final = (

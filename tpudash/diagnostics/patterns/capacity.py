@@ -19,7 +19,8 @@ CAPACITY: Final = (
             r"reservations?\b.{0,160}(?:not found|(?:does|do) not exist|not exist|exhausted|expired"
             r"|insufficient|does not have|not enough|no (?:available|matching)|not (?:ready|usable)"
             r"|fully (?:used|utili[sz]ed|consumed)|in use|too small|cannot be used|can't be used)"
-            r"|(?:no matching|increase your|insufficient|not enough|could not find).{0,40}reservation"
+            r"|(?:no matching|increase your|insufficient|not enough|could not find).{0,40}"
+            r"reservation"
         ),
     ),
     Row(

@@ -7,7 +7,6 @@ from typing import Final
 from tpudash.diagnostics.patterns.row import Row, regex
 from tpudash.domain.failure import ErrorClass, RetryPolicy
 
-_GONE: Final = frozenset({"NOT_FOUND"})
 _LOST_WORKER: Final = (
     "The program lost its TPU worker, most often because it was preempted or restarted. Look at"
     " the node's state now: if it is PREEMPTED, resume the run."
@@ -145,28 +144,5 @@ LIFE: Final = (
         '"guestattributes" value',
         advice="No worker has published this guest attribute: wait for the VM to boot, or ask for"
         " another path.",
-    ),
-    Row(ErrorClass.GONE, "was not found", codes=_GONE),
-    Row(
-        ErrorClass.GONE,
-        "no tpus matched id",
-        codes=_GONE,
-        advice="There is no such node now. A run's checkpoints are still there: resume it.",
-    ),
-    Row(ErrorClass.GONE, "instance not found", codes=_GONE),
-    Row(
-        ErrorClass.GONE,
-        "not found",
-        regex(
-            r"(?:node|queued ?resource|tpu|entity|instance|operation)s?\b[^\n]{0,160}not found"
-            r"|not found: (?:projects/|resource|node)"
-        ),
-        codes=_GONE,
-    ),
-    Row(
-        ErrorClass.GONE,
-        "does not exist",
-        regex(r"(?:node|queued ?resource|tpu)s?/?\b[^\n]{0,160}does not exist"),
-        codes=_GONE,
     ),
 )

@@ -1,4 +1,4 @@
-"""Texts about requests that make no sense where or as they were made; read after all others."""
+"""Texts about requests that make no sense, and about what is not there; read after all others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Final
 from tpudash.diagnostics.patterns.row import Row, regex
 from tpudash.domain.failure import ErrorClass, RetryPolicy
 
+_GONE: Final = frozenset({"NOT_FOUND"})
 _NOT_THERE: Final = (
     "{zone} does not offer {kind}. List what it offers with:"
-    " gcloud compute tpus accelerator-types list --zone {zone}"
+    " gcloud compute tpus accelerator-types list --zone {zone_id}"
 )
 _RUNTIME: Final = (
     "This runtime version does not exist in the zone, or does not fit the accelerator type. List"
-    " them with: gcloud compute tpus versions list --zone {zone}"
+    " them with: gcloud compute tpus tpu-vm versions list --zone {zone_id}"
 )
 
 REFUSALS: Final = (
@@ -57,4 +58,30 @@ REFUSALS: Final = (
     Row(ErrorClass.BAD_REQUEST, "invalid json payload"),
     Row(ErrorClass.BAD_REQUEST, "request contains an invalid argument"),
     Row(ErrorClass.BAD_REQUEST, "failedprecondition"),
+)
+
+ABSENCE: Final = (
+    Row(ErrorClass.GONE, "was not found", codes=_GONE),
+    Row(
+        ErrorClass.GONE,
+        "no tpus matched id",
+        codes=_GONE,
+        advice="There is no such node now. A run's checkpoints are still there: resume it.",
+    ),
+    Row(ErrorClass.GONE, "instance not found", codes=_GONE),
+    Row(
+        ErrorClass.GONE,
+        "not found",
+        regex(
+            r"(?:node|queued ?resource|tpu|entity|instance|operation)s?\b[^\n]{0,160}not found"
+            r"|not found: (?:projects/|resource|node)"
+        ),
+        codes=_GONE,
+    ),
+    Row(
+        ErrorClass.GONE,
+        "does not exist",
+        regex(r"(?:node|queued ?resource|tpu)s?/?\b[^\n]{0,160}does not exist"),
+        codes=_GONE,
+    ),
 )
