@@ -100,7 +100,7 @@ async def test_each_worker_has_a_row_and_each_missing_value_its_reason() -> None
         assert "70%" in row_with(app, "demo-1")
         assert "no work" in row_with(app, "idle")
         assert "0%" in row_with(app, "idle")
-        assert "no agent" in row_with(app, "wide:1")
+        assert "no data" in row_with(app, "wide:1")
         assert "5%!" in row_with(app, "wide:0")
         dead = row_with(app, "dead")
         assert "no " not in dead

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from tpudash.domain.run import RunState
-from tpudash.store.snapshot import METRICS, NODES
+from tpudash.store.snapshot import METRICS, NODES, SourceStatus
+from tpudash.store.utilization import Measure, read_utilization
 from tpudash.tui.pane import Pane, PaneId, Subject
 from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.chart import Glyphs
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.row_view import RowView, columns_that_fit, header_of, row_of
 from tpudash.tui.widgets.span_view import Span, Spans, SpanView, wrap_words
-from tpudash.tui.widgets.utilization_pane_cells import COLUMNS, cell_of, spark_of, worker_name
+from tpudash.tui.widgets.utilization_pane_cells import (
+    CELLS,
+    COLUMNS,
+    WorkerRow,
+    cell_of,
+    rows_of,
+    spark_of,
+    worker_key,
+    worker_name,
+    workers_of,
+)
 from tpudash.tui.widgets.utilization_pane_charts import (
     LEAST_HEIGHT,
     ChartRequest,
@@ -24,15 +33,6 @@ from tpudash.tui.widgets.utilization_pane_charts import (
     size,
 )
 from tpudash.tui.widgets.utilization_pane_curves import CURVES, CurveBook
-from tpudash.tui.widgets.utilization_pane_readings import (
-    GOOGLE_PERIOD,
-    Evidence,
-    Measure,
-    WorkerReadings,
-    read_node,
-    worker_key,
-    workers_of,
-)
 from tpudash.tui.widgets.word_filter import matches
 
 if TYPE_CHECKING:
@@ -45,15 +45,6 @@ if TYPE_CHECKING:
     from tpudash.store.changes import ChangeSet
 
 CHART_INTERVAL_S: Final = 2.0
-CELLS: Final = {
-    "DUTY": Measure.DUTY,
-    "TENSOR": Measure.TENSORCORE,
-    "HBM": Measure.HBM_USED,
-    "CPU": Measure.CPU,
-    "MEMORY": Measure.MEMORY,
-    "IN": Measure.RECEIVED,
-    "OUT": Measure.SENT,
-}
 EMULATED: Final = "emulated on CPU"
 BUSY_SHARE: Final = 20
 
@@ -66,8 +57,8 @@ class UtilizationPane(Pane):
     help_text: ClassVar[str] = (
         "One row for each worker: duty cycle and TensorCore of the accelerator, HBM, host CPU and "
         "memory, network. What has no value says why: no work (nothing runs on the accelerator), "
-        "not yet (the node is younger than the metrics' delay), no agent (the host reports "
-        "nothing), stale (the last value is old), no data (never seen). ! marks a worker far below "
+        "not yet (the node is younger than the metrics' delay), no agent (the trainer's agent is "
+        "silent), stale (the last value is old), no data (never seen). ! marks a worker far below "
         "the others of its node. The charts belong to the selected row; c shows the next ones, "
         "b draws them with blocks, braille or ASCII."
     )
@@ -80,7 +71,7 @@ class UtilizationPane(Pane):
     def __init__(self) -> None:
         super().__init__()
         self._rows: dict[str, Node] = {}
-        self._readings: dict[str, dict[str, WorkerReadings]] = {}
+        self._readings: dict[str, dict[str, WorkerRow]] = {}
         self._filter = ""
         self._first_chart = 0
         self._next_charts = 0.0
@@ -221,28 +212,26 @@ class UtilizationPane(Pane):
 
     # Reading and drawing.
 
-    def _row(self, key: str) -> WorkerReadings | None:
+    def _row(self, key: str) -> WorkerRow | None:
         """Return one worker's readings; only what is asked for is read, and once."""
         node = self._rows.get(key)
         if node is None:
             return None
         if node.name not in self._readings:
-            series = self.context.store.series.of(node.node_id)
-            rows = read_node(node, series, self._evidence(node))
-            self._readings[node.name] = {row.key: row for row in rows}
+            self._readings[node.name] = {row.key: row for row in self._rows_of(node)}
         return self._readings[node.name].get(key)
 
-    def _evidence(self, node: Node) -> Evidence:
+    def _rows_of(self, node: Node) -> list[WorkerRow]:
         snapshot = self.context.snapshot
-        status = snapshot.sources.get(METRICS)
-        interval = timedelta(seconds=status.interval_s if status else 0)
-        run = snapshot.runs.get(node.run or "")
-        return Evidence(
-            now=self.context.now(),
-            period=min(GOOGLE_PERIOD, interval) if interval else GOOGLE_PERIOD,
+        found = read_utilization(
+            node,
+            self.context.store.series.of(node.node_id),
+            snapshot.runs.get(node.run or ""),
+            snapshot.sources.get(METRICS, SourceStatus(METRICS)),
+            self.context.now(),
             times=snapshot.times.get(node.name),
-            is_training=run is not None and run.state is RunState.TRAINING,
         )
+        return rows_of(node, found.workers)
 
     def _show_rows(self) -> None:
         nodes = self.context.snapshot.nodes.values()
@@ -312,25 +301,21 @@ class UtilizationPane(Pane):
             for name, title in CURVES.items()
         ]
 
-    def _of_worker(self, row: WorkerReadings) -> list[ChartRequest]:
+    def _of_worker(self, row: WorkerRow) -> list[ChartRequest]:
         name = worker_name(row).text
         emulated = f"{EMULATED}, " if self._is_emulator() else ""
-        shares = (Measure.DUTY, Measure.CPU)
         requests = [
-            ChartRequest(
-                title=str(measure),
-                about=(emulated if measure is Measure.DUTY else "") + name,
-                samples=row.of(measure).history,
-                tick=percent,
-                floor=0.0,
-                ceiling=100.0,
+            ChartRequest(title, about, row.history(measure), percent, floor=0.0, ceiling=100.0)
+            for title, measure, about in (
+                ("duty cycle", Measure.DUTY_CYCLE, emulated + name),
+                ("host CPU", Measure.HOST_CPU, name),
             )
-            for measure in shares
         ]
+        memories = (("host memory", Measure.HOST_MEMORY), ("HBM used", Measure.HBM_USED))
         requests += [
-            ChartRequest(str(measure), name, row.of(measure).history, size, floor=0.0)
-            for measure in (Measure.MEMORY, Measure.HBM_USED)
-            if row.of(measure).history
+            ChartRequest(title, name, history, size, floor=0.0)
+            for title, measure in memories
+            if (history := row.history(measure))
         ]
         return requests
 
