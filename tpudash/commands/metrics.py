@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def _value(item: Item) -> str | None:
-    value = item["value"]
+    value: float | None = item["value"]
     if value is None:
         return str(item["reason"]) if item["reason"] else None
     if item["unit"] in {"By", "By/s"}:
-        return bytes_size(value) + item["unit"][2:]
+        return bytes_size(value) + str(item["unit"])[2:]
     return number(value) + (" %" if item["unit"] == "%" else "")
 
 

@@ -49,11 +49,15 @@ LOOK_EVERY_S: Final = 0.4
 def operations_for_screen(parts: ScreenParts) -> Operations:
     """Return the operations room of a console; its progress goes to the screen's store."""
     settings = parts.state.settings
+
+    def report(progress: OperationProgress) -> None:
+        parts.store.apply(OperationChanged(progress))
+
     return Operations(
         parts.link,
         Journal(parts.state.paths.state_dir, parts.clock),
         rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, parts.prices),
-        report=lambda progress: parts.store.apply(OperationChanged(progress)) and None,
+        report=report,
         owner=owner_of(settings),
         options=_options(settings),
     )
@@ -126,8 +130,6 @@ class _Act:
             print_plan(plan, self._answer([self._item_of_plan(plan)]), self._flags)
             return ExitCode.DONE
         confirm(plan, self._flags)
-        if self._flags.yes:
-            say(plan.title)
         begun = self.operations.start(plan)
         try:
             progress = await self._followed(plan, begun)
