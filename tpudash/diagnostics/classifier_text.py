@@ -87,10 +87,7 @@ def pieces_of(text: str, needles: Iterable[str]) -> Iterator[Piece]:
         text = text[: MOST_TEXT // 2] + "\n" + text[-MOST_TEXT // 2 :]
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     is_short = len(text) <= SHORT_TEXT
-    if is_short:
-        text = _FRAMED_BREAK.sub(" ", text)
-    else:
-        text = worth_reading(text, needles)
+    text = _FRAMED_BREAK.sub(" ", text) if is_short else worth_reading(text, needles)
     for part in _parts(text, JSON_OBJECTS if is_short else 0):
         if isinstance(part, str):
             yield from _pieces_of_lines(part, join=is_short)

@@ -246,7 +246,7 @@ def test_a_lost_connection_of_a_call_is_no_preemption() -> None:
 def test_gclouds_details_do_not_become_failures_of_their_own() -> None:
     text = (
         f"ERROR: (gcloud.compute.tpus.tpu-vm.list) PERMISSION_DENIED: {api_off('123456')}\n"
-        "- '@type': type.googleapis.com/google.rpc.Help\n  links:\n  - description: API activation\n"
+        "- '@type': type.googleapis.com/google.rpc.Help\n  links:\n  - description: Activation\n"
         "- '@type': type.googleapis.com/google.rpc.ErrorInfo\n  domain: googleapis.com\n"
         "  metadata:\n    consumer: projects/123456\n    service: tpu.googleapis.com\n"
         "  reason: SERVICE_DISABLED\n"

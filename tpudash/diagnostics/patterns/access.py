@@ -8,8 +8,8 @@ from tpudash.diagnostics.patterns.row import Row, regex
 from tpudash.domain.failure import ErrorClass
 
 _SSH_KEY: Final = (
-    "The VM refused the SSH key: `gcloud compute tpus tpu-vm ssh NODE --zone {zone_id}` sends it anew;"
-    " check OS Login and the project's ssh-keys metadata."
+    "The VM refused the SSH key: `gcloud compute tpus tpu-vm ssh NODE --zone {zone_id}` sends it"
+    " anew; check OS Login and the project's ssh-keys metadata."
 )
 _NO_CREDENTIALS: Final = (
     "Nobody is signed in on this machine. Run: gcloud auth application-default login"
