@@ -189,7 +189,7 @@ class ChecklistPane(Pane):
         found: dict[str, Finding] = {}
         ordered = sorted(
             self.context.snapshot.findings,
-            key=lambda finding: (_ORDER[finding.verdict], finding.check_id, finding.subject),
+            key=lambda finding: _ORDER[finding.verdict],
         )
         for finding in ordered:
             words = f"{finding.verdict} {finding.check_id} {finding.title} {finding.subject}"
