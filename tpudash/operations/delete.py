@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tpudash.domain.failure import ErrorClass
@@ -36,6 +37,7 @@ class _Doom:
     requests: dict[str, QueuedResource] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     folders: dict[str, DoomedRun] = field(default_factory=dict)
+    begun: list[str] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -63,6 +65,9 @@ async def plan_delete(desk: Desk, targets: Sequence[str]) -> Plan:
             await _add_by_full_name(survey, doom, name)
         elif survey.of(name):
             await _add_run(desk, survey, doom, name)
+        elif any(one.run == name for one in desk.tools.journal.unfinished(survey.cloud.project)):
+            doom.begun.append(name)
+            doom.effects.append(f"{name} was begun and never got as far as a node.")
         else:
             _add_by_node_id(desk, survey, doom, name)
     return _plan(desk, survey.cloud.project, doom, names)
@@ -161,11 +166,11 @@ def _plan(desk: Desk, project: str, doom: _Doom, names: tuple[str, ...]) -> Plan
         call for one in doomed for call in (calls.delete_node(one), calls.await_gone(one.name))
     ]
     steps += [calls.delete_request(name, _request_note(doom.requests[name])) for name in requests]
-    run = next(iter(doom.runs.values())).name if len(doom.runs) == 1 else None
+    runs = {*(run.name for run in doom.runs.values()), *doom.begun}
     short = [name.rsplit("/", 1)[-1] for name in names]
     return Plan(
         kind=OperationKind.DELETE,
-        run=run,
+        run=min(runs) if len(runs) == 1 else None,
         title=f"Delete {', '.join(short)}" if steps else f"{', '.join(short)}: nothing to delete",
         steps=tuple(steps),
         effects=_effects(desk, doom, nodes),
@@ -259,12 +264,27 @@ async def _remove_latecomers(course: Course, remover: Remover, runs: tuple[Doome
         return await (await course.tools.tpu()).list_nodes()
 
     meant, count = {(one.name, one.owner) for one in runs}, 0
-    listing = await course.definite(ask, "the nodes")
-    for node in listing.nodes if listing is not None else ():
-        if (node.run, node.owner) in meant:
-            await remover.remove_node(doomed_of(node))
-            count += 1
-    return count
+    pause = course.tools.pause()
+    while True:
+        listing = await course.definite(ask, "the nodes")
+        for node in listing.nodes if listing is not None else ():
+            if (node.run, node.owner) in meant:
+                await remover.remove_node(doomed_of(node))
+                count += 1
+        if not _may_still_appear(course, {one.name for one in runs}):
+            return count
+        course.say("a CreateNode was not answered; waiting to see that no node comes of it")
+        await pause.wait()
+
+
+def _may_still_appear(course: Course, runs: set[str]) -> bool:
+    """Whether a CreateNode of one of the runs was not answered a moment ago."""
+    settle = timedelta(seconds=course.tools.pace.settle_s)
+    return any(
+        one.asked is not None and course.tools.clock.now() - one.asked < settle
+        for one in course.tools.journal.operations()
+        if one.run in runs and one.kind is not OperationKind.DELETE
+    )
 
 
 async def _note_deleted(course: Course, name: str, url: str) -> str:

@@ -41,6 +41,7 @@ class JournalledOperation:
     Attributes:
         payload: What it needs to be taken up again; None when its record is of another version.
         nodes: Full names of the nodes that it deletes or tried to create.
+        asked: When it last called for a change whose answer was not saved, or None.
     """
 
     operation_id: str
@@ -54,6 +55,7 @@ class JournalledOperation:
     message: str = ""
     nodes: tuple[str, ...] = ()
     payload: Payload | None = None
+    asked: datetime | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -218,8 +220,13 @@ def _take_in(found: dict[str, JournalledOperation], record: Mapping[str, Any]) -
         return
     node = record.get("node")
     nodes = known.nodes if not node or node in known.nodes else (*known.nodes, str(node))
+    asked = known.asked
+    if event == "intend":
+        asked = None if record.get("cloud_operation") else time
     message = str(record.get("message") or known.message)
-    found[operation_id] = replace(known, updated=time, state=state, message=message, nodes=nodes)
+    found[operation_id] = replace(
+        known, updated=time, state=state, message=message, nodes=nodes, asked=asked
+    )
 
 
 def _begun(operation_id: str, time: datetime, record: Mapping[str, Any]) -> JournalledOperation:

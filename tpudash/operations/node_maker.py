@@ -95,8 +95,9 @@ class NodeMaker:
         await self._files.write(spec)
         # From here on there may be a node, whatever happens to this process.
         self._course.intend(f"creating {spec.node_id} in {spec.zone}", node=name)
-        self._course.say(f"asking for {spec.accelerator_type} in {spec.zone}", done=2)
+        self._course.say(f"asking for {spec.accelerator_type} in {spec.zone}")
         operation = await self._create(name, spec)
+        self._course.say(f"{spec.node_id} is being made in {spec.zone}", done=2)
         await self._until_ready(name, spec, operation)
 
     def _adopt(self, node: Node, spec: RunSpec) -> None:
@@ -106,12 +107,13 @@ class NodeMaker:
 
     async def _check_still_wanted(self, spec: RunSpec) -> None:
         """See that nobody asked for the run's end while this was under way."""
-        journal = self._course.tools.journal
-        began = journal.find(self._course.operation_id)
+        operations = self._course.tools.journal.operations()
+        known = [one.operation_id for one in operations]
+        later = known.index(self._course.operation_id) if self._course.operation_id in known else 0
         ended = any(
-            one.kind is OperationKind.DELETE and began is not None and one.started > began.started
-            for one in journal.operations()
-            if one.run == spec.run and one.project == spec.project
+            one.kind is OperationKind.DELETE
+            for one in operations[later:]
+            if (one.run, one.project) == (spec.run, spec.project)
         )
         found = (await self._files.read(spec.run_url)).spec
         is_deleted = found is not None and found.attempt == spec.attempt and found.deleted

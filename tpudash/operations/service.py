@@ -57,12 +57,14 @@ class OperationsOptions:
     Attributes:
         buckets: Buckets in which runs are looked for besides those that nodes name.
         classify: Names the cause of an error that arrived inside a long-running operation.
+        make_bundle: Packs the trainer; called once, in a thread.
     """
 
     buckets: Sequence[str] = ()
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=SystemRandom)
     classify: Classify = lambda status: _classify(status)  # noqa: PLW0108  imported when first used
+    make_bundle: Callable[[], TrainerBundle] = make_bundle
     pace: Pace = field(default_factory=Pace)
 
 
@@ -96,6 +98,7 @@ class Operations:
         self._clock = options.clock
         self._random = options.random
         self._bundle: TrainerBundle | None = None
+        self._make_bundle = options.make_bundle
         self._progress: dict[str, OperationProgress] = {}
         self._payloads: dict[str, Payload] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -218,10 +221,17 @@ class Operations:
 
     async def aclose(self) -> None:
         """Stop following. What the cloud was asked for goes on, and the journal knows of it."""
-        tasks = [task for task in self._tasks.values() if not task.done()]
-        for task in tasks:
+        tasks = {known: task for known, task in self._tasks.items() if not task.done()}
+        for task in tasks.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        for known, task in tasks.items():
+            if task.cancelled():
+                self._move(
+                    known,
+                    state=OperationState.INTERRUPTED,
+                    message="no longer followed here; the cloud goes on with it",
+                )
 
     def _begin(self, operation: JournalledOperation, *, is_new: bool) -> OperationProgress:
         payload = operation.payload
@@ -267,13 +277,6 @@ class Operations:
         course = Course(operation_id, self._tools, tell)
         try:
             message = await self._applied(course, payload)
-        except asyncio.CancelledError:
-            self._move(
-                operation_id,
-                state=OperationState.INTERRUPTED,
-                message="no longer followed here; the cloud goes on with it",
-            )
-            raise
         except TpudashError as error:
             self._fail(operation_id, error)
         except Exception as error:
@@ -333,7 +336,7 @@ class Operations:
 
     async def _made_bundle(self) -> TrainerBundle:
         if self._bundle is None:
-            self._bundle = await asyncio.to_thread(make_bundle)
+            self._bundle = await asyncio.to_thread(self._make_bundle)
         return self._bundle
 
 

@@ -1,0 +1,245 @@
+"""An operation may break off between any two calls; done again, it comes to the same end."""
+
+from __future__ import annotations
+
+import contextlib
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.operations.conftest import Room, node, wish
+from tests.unit.operations.fake_cloud import OTHER_ZONE, PROJECT, ZONE, CrashError
+from tpudash.domain.operation import OperationKind, OperationState
+from tpudash.domain.run import RunState
+from tpudash.errors import UnreachableError
+from tpudash.operations.journal import JournalledOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from tpudash.domain.operation import OperationProgress, Plan
+
+    MakePlan = Callable[[Room], Awaitable[Plan]]
+    Prepare = Callable[[Room], Awaitable[None]]
+
+
+async def nothing(room: Room) -> None:
+    """Begin with an empty world."""
+
+
+async def preempted(room: Room) -> None:
+    """Begin with a run whose node was taken away at step 340."""
+    await room.launch()
+    room.agent_writes(1)
+    room.saves(300)
+    room.world.set_state(node("demo-1"), "PREEMPTED")
+
+
+async def training(room: Room) -> None:
+    """Begin with a run that trains."""
+    await room.launch()
+    room.agent_writes(1)
+
+
+async def no_capacity_at_first(room: Room) -> None:
+    """Begin with an empty world whose first zone has nothing left."""
+    room.world.stocked_out = {ZONE}
+
+
+def plan_launch(room: Room) -> Awaitable[Plan]:
+    return room.operations.plan_launch(wish(zones=(ZONE, OTHER_ZONE)))
+
+
+def plan_resume(room: Room) -> Awaitable[Plan]:
+    return room.operations.plan_resume("demo")
+
+
+def plan_delete(room: Room) -> Awaitable[Plan]:
+    return room.operations.plan_delete(("demo",))
+
+
+STORIES = {
+    "launch": (nothing, plan_launch, ["demo-1"]),
+    "launch-elsewhere": (no_capacity_at_first, plan_launch, ["demo-1"]),
+    "resume": (preempted, plan_resume, ["demo-2"]),
+    "delete": (training, plan_delete, []),
+}
+
+
+def crash_at(number: int, moment: str, room: Room) -> Callable[[], bool]:
+    """Let the process end before or after its call of that number; return whether it did."""
+    calls, crashed = count(1), [False]
+
+    def step(method: str, target: str) -> None:
+        if next(calls) == number:
+            crashed[0] = True
+            raise CrashError
+
+    setattr(room.world, moment, step)
+    return lambda: crashed[0]
+
+
+async def broken_off(room: Room, plan: Plan) -> None:
+    """Carry a plan out until the process ends."""
+    with contextlib.suppress(CrashError):
+        await room.carried_out(plan)
+    room.world.before = room.world.after = lambda method, target: None
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("again", ["planned anew", "followed"])
+@pytest.mark.parametrize("story", STORIES)
+async def test_every_point_of_interruption_leads_to_the_same_end(
+    tmp_path: Path, story: str, again: str, moment: str
+) -> None:
+    prepare, make_plan, expected = STORIES[story]
+    for number in count(1):
+        room = Room(tmp_path / str(number))
+        await prepare(room)
+        plan = await make_plan(room)
+        room.world.calls.clear()
+        crashed = crash_at(number, moment, room)
+        await broken_off(room, plan)
+        if not crashed():
+            assert number > 1, "the story was never interrupted"
+            break
+        room.session()
+        progress = await taken_up(room, make_plan, again)
+        assert progress.state is OperationState.DONE, (number, progress)
+        assert room.world.live("demo") == expected, number
+        assert room.world.most_live <= 1
+        assert not room.operations.unfinished(), number
+        assert room.world.counted("create_node") <= (3 if room.world.stocked_out else 2)
+    assert number > 3 or moment == "after"
+
+
+async def taken_up(room: Room, make_plan: MakePlan, again: str) -> OperationProgress:
+    """Do it again, as the user would, or by taking up what the journal holds."""
+    begun = room.operations.unfinished()
+    if again == "followed" and begun:
+        (one,) = begun
+        room.operations.follow(one.operation_id)
+        return await room.ended(one.operation_id)
+    return await room.carried_out(await make_plan(room))
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_a_cloud_that_is_silent_for_a_while_is_asked_again(room: Room, story: str) -> None:
+    prepare, make_plan, expected = STORIES[story]
+    await prepare(room)
+    plan = await make_plan(room)
+    silence = count(1)
+
+    def silent_now_and_then(method: str, target: str) -> None:
+        if next(silence) % 3 == 0 and method not in {"create_node", "delete_node", "rename"}:
+            raise UnreachableError("no answer")
+
+    room.world.before = silent_now_and_then
+    assert (await room.carried_out(plan)).state is OperationState.DONE
+    assert room.world.live("demo") == expected
+
+
+@pytest.mark.parametrize("story", ["resume", "delete"])
+async def test_silence_is_never_taken_for_gone(room: Room, story: str) -> None:
+    prepare, make_plan, _ = STORIES[story]
+    await prepare(room)
+    plan = await make_plan(room)
+
+    def silent(method: str, target: str) -> None:
+        if method in {"get_node", "list_nodes"}:
+            raise UnreachableError("no answer")
+
+    room.world.before = silent
+    progress = await room.carried_out(plan)
+    assert progress.state is OperationState.UNKNOWN
+    assert room.world.counted("create_node") == 1, "that of the first launch"
+    assert room.world.counted("delete_node") == 0
+    assert len(room.operations.unfinished()) == 1
+
+
+async def test_a_deletion_ends_a_launch_that_was_broken_off(room: Room) -> None:
+    plan = await room.operations.plan_launch(wish())
+    crash_at(1, "before", room)
+    await broken_off(room, plan)
+    (begun,) = room.operations.unfinished()
+    room.session()
+    assert (await room.delete()).state is OperationState.DONE
+    assert room.operations.follow(begun.operation_id).state is OperationState.FAILED
+    assert not room.world.nodes
+
+
+async def test_a_deletion_waits_for_the_node_of_an_unanswered_creation(room: Room) -> None:
+    plan = await room.operations.plan_launch(wish())
+
+    def crash(method: str, target: str) -> None:
+        if method == "create_node":
+            raise CrashError
+
+    room.world.before = crash
+    await broken_off(room, plan)
+    room.session()
+    plan = await room.operations.plan_delete(("demo",))
+    assert not plan.nodes
+    labels = {"tpudash-run": "demo", "tpudash-owner": "alice", "tpudash-attempt": "1"}
+    looks = count(1)
+
+    def late_node(method: str, target: str) -> None:
+        if method == "list_nodes" and next(looks) == 3:
+            room.world.made(node("demo-1"), "CREATING", labels=labels)
+
+    room.world.before = late_node
+    assert (await room.carried_out(plan)).state is OperationState.DONE
+    assert not room.world.nodes
+    assert room.world.counted("delete_node") == 1
+
+
+async def test_a_launch_that_is_under_way_stops_when_the_run_is_deleted(room: Room) -> None:
+    launching = room.operations.start(
+        await room.operations.plan_launch(wish(zones=(ZONE, OTHER_ZONE)))
+    )
+    room.world.stocked_out = {ZONE}
+
+    def somebody_deletes(method: str, target: str) -> None:
+        if method == "get_operation":
+            room.world.before = lambda method, target: None
+            room.journal.begin(
+                JournalledOperation(
+                    operation_id="delete-demo",
+                    kind=OperationKind.DELETE,
+                    project=PROJECT,
+                    run="demo",
+                    title="Delete demo",
+                    started=room.clock.now(),
+                    updated=room.clock.now(),
+                )
+            )
+
+    room.world.before = somebody_deletes
+    assert (await room.ended(launching.operation_id)).state is OperationState.FAILED
+    assert room.world.counted("create_node") == 1, "none in the second zone"
+    assert not room.world.nodes
+
+
+async def test_a_launch_of_other_settings_does_not_take_up_the_one_before(room: Room) -> None:
+    plan = await room.operations.plan_launch(wish())
+    crashed = crash_at(1, "after", room)
+    await broken_off(room, plan)
+    assert crashed()
+    room.session()
+    progress = await room.launch(steps=1000)
+    assert progress.state is OperationState.DONE
+    assert room.spec().target_step == 1000
+    assert room.world.live("demo") == ["demo-1"]
+
+
+async def test_closing_leaves_the_operation_to_be_followed(room: Room) -> None:
+    plan = await room.operations.plan_launch(wish())
+    begun = room.operations.start(plan)
+    await room.operations.aclose()
+    assert room.operations._progress[begun.operation_id].state is OperationState.INTERRUPTED
+    room.session()
+    room.operations.follow(begun.operation_id)
+    assert (await room.ended(begun.operation_id)).state is OperationState.DONE
+    assert (await room.run()).state is RunState.LAUNCHING
