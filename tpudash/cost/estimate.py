@@ -6,6 +6,7 @@ free. Source: https://cloud.google.com/tpu/pricing, https://cloud.google.com/tpu
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -193,10 +194,11 @@ def attempt_cost(record: AttemptRecord, run: Run, book: PriceBook, now: datetime
 def node_costs(snapshot: Snapshot, book: PriceBook, now: datetime) -> dict[str, CostEstimate]:
     """Return the cost of every listed and every vanished node, by full name."""
     gone = {name: stone.vanished for name, stone in snapshot.tombstones.items()}
+    times = _times_of(snapshot)
     return {
         node.name: node_cost(
             node,
-            _times_of(snapshot).get(node.name),
+            times.get(node.name),
             attempt_on(node, snapshot),
             book,
             now,
@@ -227,8 +229,16 @@ def project_totals(snapshot: Snapshot, book: PriceBook, now: datetime) -> Projec
     if _nothing_heard(snapshot):
         return ProjectTotals(None, None, per_hour_is_lower_bound=True, accrued_is_lower_bound=True)
     by_node = node_costs(snapshot, book, now)
-    loose = [by_node[node.name] for node in _all_nodes(snapshot) if node.run not in snapshot.runs]
-    runs = [run_cost_in(snapshot, run, book, now) for run in snapshot.runs.values()]
+    of_run: defaultdict[str | None, list[Node]] = defaultdict(list)
+    for node in _all_nodes(snapshot):
+        of_run[node.run if node.run in snapshot.runs else None].append(node)
+    times = _times_of(snapshot)
+    gone = {name: stone.vanished for name, stone in snapshot.tombstones.items()}
+    loose = [by_node[node.name] for node in of_run[None]]
+    runs = [
+        run_cost(run, of_run[name], times, book, now, vanished=gone)
+        for name, run in snapshot.runs.items()
+    ]
     accrued = combine([*loose, *runs])
     listed = [by_node[name] for name in snapshot.nodes]
     rates = [cost.per_hour_usd for cost in listed if cost.per_hour_usd is not None]
