@@ -17,9 +17,9 @@ def console(state: CliState) -> int:
     Capital letters change the cloud, and always ask. `?` shows every key; `q` leaves, and nodes
     keep running.
     """
-    from tpudash.commands.operating import operations_for_screen
+    from tpudash.commands.lazy_operations import LazyOperations
     from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
 
     begin_screen(state)
     parts = ScreenParts(state, is_operator=True)
-    return run_screen(parts, operations=operations_for_screen(parts))
+    return run_screen(parts, operations=LazyOperations(parts))

@@ -40,7 +40,7 @@ def demo(state: CliState) -> int:
     """
     _check_trainer()
     from tpudash.commands.demo_world import METRICS_PERIOD_S, demo_world
-    from tpudash.commands.operating import operations_for_screen
+    from tpudash.commands.lazy_operations import LazyOperations
     from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
 
     state.flags |= {"project": PROJECT, "endpoint": "127.0.0.1:1"}
@@ -49,7 +49,7 @@ def demo(state: CliState) -> int:
     with demo_world(state.paths.demo_dir) as world:
         inner = _inside(state, world, METRICS_PERIOD_S)
         parts = ScreenParts(inner, is_operator=True)
-        operations = operations_for_screen(parts)
+        operations = LazyOperations(parts)
         parts.also = lambda: _launch_first_run(operations, world)
         return run_screen(parts, operations=operations)
 

@@ -87,7 +87,7 @@ def _options(settings: Settings) -> OperationsOptions:
 async def _operate(
     state: CliState, flags: ActFlags, make_plan: MakePlan, names: Sequence[str]
 ) -> ExitCode:
-    async with open_session(state) as session:
+    async with open_session(state, read_only=False) as session:
         act = _Act(session, flags, names)
         try:
             return await act.run(make_plan)

@@ -45,15 +45,18 @@ class LazyEmulator:
 class LazyConnector:
     """A connector whose clients are imported off the event loop, when they are first needed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, read_only: bool) -> None:
         self._settings = settings
+        self._read_only = read_only
         self._connection: Any = None
 
     async def cloud(self) -> Cloud:
         """Connect and return all gateways."""
         from tpudash.commands.session import make_connection
 
-        self._connection = await asyncio.to_thread(make_connection, self._settings)
+        self._connection = await asyncio.to_thread(
+            make_connection, self._settings, read_only=self._read_only
+        )
         cloud: Cloud = await self._connection.cloud()
         return cloud
 
@@ -83,7 +86,11 @@ class ScreenParts:
     def link(self) -> Link:
         """The connection that everything on this screen shares."""
         settings = self.state.settings
-        return Link(self.store, lambda: LazyConnector(settings), settings.endpoint, self.clock)
+
+        def connect() -> LazyConnector:
+            return LazyConnector(settings, read_only=not self.is_operator)
+
+        return Link(self.store, connect, settings.endpoint, self.clock)
 
     async def feed(self) -> None:
         """Keep the store up to date until cancelled; the app's background."""

@@ -71,8 +71,8 @@ def prepare(state: CliState) -> None:
     start_own_log(state.paths.log_file, level)
 
 
-def make_connection(settings: Settings) -> Connection:
-    """Return a new connection that has not been used yet."""
+def make_connection(settings: Settings, *, read_only: bool) -> Connection:
+    """Return a new connection; a read-only one lets no call out that could change something."""
     from tpudash.gateways.connection import Connection, ConnectionOptions
 
     return Connection(
@@ -81,12 +81,13 @@ def make_connection(settings: Settings) -> Connection:
             endpoint=settings.endpoint,
             quota_project=settings.quota_project,
             impersonate=settings.impersonate,
+            read_only=read_only,
         )
     )
 
 
 @asynccontextmanager
-async def open_session(state: CliState) -> AsyncIterator[Session]:
+async def open_session(state: CliState, *, read_only: bool = True) -> AsyncIterator[Session]:
     """Connect for the length of one command.
 
     Raises:
@@ -97,7 +98,7 @@ async def open_session(state: CliState) -> AsyncIterator[Session]:
     from tpudash.pollers.run_reader import RunReader
 
     prepare(state)
-    connection = make_connection(state.settings)
+    connection = make_connection(state.settings, read_only=read_only)
     try:
         cloud = await connection.cloud()
         clock = SystemClock()

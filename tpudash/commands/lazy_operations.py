@@ -1,0 +1,58 @@
+"""The operations room of a screen, imported when it is first asked for: after the first frame."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tpudash.commands.screen import ScreenParts
+    from tpudash.domain.operation import LaunchChoices, LaunchRequest, OperationProgress, Plan
+    from tpudash.operations.service import Operations
+
+
+class LazyOperations:
+    """`OperationsPort` that makes the real one when it is needed."""
+
+    def __init__(self, parts: ScreenParts) -> None:
+        self._parts = parts
+
+    @cached_property
+    def _room(self) -> Operations:
+        from tpudash.commands.operating import operations_for_screen
+
+        return operations_for_screen(self._parts)
+
+    async def launch_choices(self, zone: str) -> LaunchChoices:
+        """List the accelerator types and runtime versions that a zone offers."""
+        return await self._room.launch_choices(zone)
+
+    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
+        """Return the runtime version that the bundled trainer wants on this type."""
+        return self._room.default_runtime(accelerator_type, available)
+
+    async def plan_launch(self, request: LaunchRequest) -> Plan:
+        """Check the request against the cloud and return the plan; changes nothing."""
+        return await self._room.plan_launch(request)
+
+    async def plan_resume(self, run: str) -> Plan:
+        """Return the plan to continue a run on a new node; changes nothing."""
+        return await self._room.plan_resume(run)
+
+    async def plan_delete(self, targets: Sequence[str]) -> Plan:
+        """Return the plan to delete runs (by name) or nodes (by full name); changes nothing."""
+        return await self._room.plan_delete(targets)
+
+    def start(self, plan: Plan) -> OperationProgress:
+        """Carry out a confirmed plan in the background; progress goes to the store."""
+        return self._room.start(plan)
+
+    def left_behind(self, project: str) -> Sequence[OperationProgress]:
+        """Return what the journal holds as begun and not ended, and nobody here follows."""
+        return self._room.left_behind(project)
+
+    def follow(self, operation_id: str) -> OperationProgress:
+        """Take up an operation that was left behind; progress goes to the store."""
+        return self._room.follow(operation_id)
