@@ -253,7 +253,7 @@ async def test_a_line_of_five_megabytes_does_not_freeze() -> None:
         app.pane.filter("zzz")
         app.pane.filter("")
         screen_of(app.pane.view)
-        assert time.process_time() - began < 0.5
+        assert time.process_time() - began < 1.5
         await settle(pilot)
         assert app.context.store.logs.newest(1)[0].text == long
 
@@ -273,7 +273,7 @@ async def test_a_burst_of_fifty_thousand_lines_leaves_the_screen_quick() -> None
             worst = max(worst, time.process_time() - taken)
             assert taken - began < 1
         assert "line 49999" in screen_of(app.pane.view)[-1]
-        assert worst < 0.1
+        assert worst < 0.5
         await settle(pilot)
 
 

@@ -103,7 +103,7 @@ def test_five_megabytes_take_little_work(piece: str) -> None:
     row = make_row(text)
     row.lines(80, MAX_LINES)
     assert len(row.text) < 3 * PAINT_LIMIT
-    assert time.process_time() - began < 0.2
+    assert time.process_time() - began < 0.6
 
 
 def test_wrapped_lines_are_bounded() -> None:

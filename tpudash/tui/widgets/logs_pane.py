@@ -77,6 +77,8 @@ class LogsPane(Pane):
 
     def apply(self, changes: ChangeSet) -> None:
         """Take in new lines."""
+        if not self.is_mounted:
+            return
         if changes.runs or changes.nodes:
             self._show_scope()
         if changes.logs:
@@ -87,8 +89,9 @@ class LogsPane(Pane):
     def selection_changed(self, subject: Subject | None) -> None:
         """Show the lines of what was selected."""
         self._subject = subject
-        self._show_scope()
-        self._tell()
+        if self.is_mounted:
+            self._show_scope()
+            self._tell()
 
     def tick(self, now: datetime) -> None:  # noqa: ARG002
         """Bring ages up to date."""
@@ -143,6 +146,8 @@ class LogsPane(Pane):
 
     def title_note(self) -> str:
         """Say how far behind a standing view is."""
+        if not self.is_mounted:
+            return ""
         return "" if self._view.following else f"standing, {self._view.behind:,} behind"
 
     def on_log_view_changed(self, event: LogView.Changed) -> None:
