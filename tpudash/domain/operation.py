@@ -21,6 +21,7 @@ class OperationKind(StrEnum):
     LAUNCH = "launch"
     RESUME = "resume"
     DELETE = "delete"
+    SUPERVISE = "supervise"
 
 
 class OperationState(StrEnum):
@@ -153,11 +154,38 @@ class OperationsPort(Protocol):
         ...
 
     async def plan_delete(self, targets: Sequence[str]) -> Plan:
-        """Return the plan to delete runs (by name) or nodes (by full name); changes nothing."""
+        """Return the plan to delete what is named; changes nothing.
+
+        Args:
+            targets: Runs by name; nodes and queued resources by full name.
+        """
         ...
 
     def start(self, plan: Plan) -> OperationProgress:
         """Carry out a confirmed plan in the background; progress goes to the store."""
+        ...
+
+    def left_behind(self, project: str) -> Sequence[OperationProgress]:
+        """Return what the journal holds as begun and not ended, and nobody here follows.
+
+        What no living process works on is INTERRUPTED.
+        """
+        ...
+
+    def follow(self, operation_id: str) -> OperationProgress:
+        """Take up an operation that was left behind; progress goes to the store."""
+        ...
+
+
+class SupervisionPort(Protocol):
+    """What a screen may ask where runs can be supervised: resumed whenever they are preempted."""
+
+    def is_supervised(self, run: str) -> bool:
+        """Whether a run is resumed by itself now."""
+        ...
+
+    async def plan_supervise(self, run: str, *, on: bool) -> Plan:
+        """Return the plan to switch supervision of a run on or off; changes nothing."""
         ...
 
 

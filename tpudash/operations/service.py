@@ -169,6 +169,17 @@ class Operations:
         """Return what was begun on this machine and has not ended, here or in other sessions."""
         return self._journal.unfinished()
 
+    def left_behind(self, project: str) -> tuple[OperationProgress, ...]:
+        """Return what was begun on this machine, has not ended, and is not followed here."""
+        found = []
+        for one in self._journal.unfinished(project):
+            if one.operation_id in self._progress:
+                continue
+            is_held = one.run is not None and self._journal.is_held(one.run)
+            state = OperationState.RUNNING if is_held else OperationState.INTERRUPTED
+            found.append(replace(_progress_of(one), state=state))
+        return tuple(found)
+
     def follow(self, operation_id: str) -> OperationProgress:
         """Take up an operation of the journal, here or left behind by another session.
 
