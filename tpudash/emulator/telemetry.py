@@ -104,18 +104,21 @@ class Telemetry:
         if entry.resource.type != TPU_WORKER or not entry.HasField("json_payload"):
             return
         payload = entry.json_payload.fields
-        if payload["event"].string_value != "step" or "device_fraction" not in payload:
+        # Reading a key that a map lacks would add it to the entry.
+        if "event" not in payload or "device_fraction" not in payload:
+            return
+        if payload["event"].string_value != "step":
             return
         if payload["device_fraction"].WhichOneof("kind") != "number_value":
             return
         labels = entry.resource.labels
         name = ResourceName(
-            labels["project_id"] or entry.log_name.split("/")[1],
-            labels["zone"],
+            labels.get("project_id", "") or entry.log_name.split("/")[1],
+            labels.get("zone", ""),
             "nodes",
-            labels["node_id"],
+            labels.get("node_id", ""),
         )
-        worker = labels["worker_id"] or "0"
+        worker = labels.get("worker_id", "") or "0"
         if str(name) not in self._world.nodes or not worker.isdecimal():
             return
         workload = self._workloads.setdefault((str(name), int(worker)), Workload())
