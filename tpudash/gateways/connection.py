@@ -17,12 +17,14 @@ from tpudash.gateways.logging import GoogleLogging
 from tpudash.gateways.monitoring import GoogleMonitoring
 from tpudash.gateways.protocols import Cloud
 from tpudash.gateways.retry import Caller
+from tpudash.gateways.shells import GcloudShells, LocalShells
 from tpudash.gateways.tpu import GoogleTpu
 
 if TYPE_CHECKING:
     from random import Random
 
     from tpudash.clock import Clock
+    from tpudash.domain.shell import ShellPort
     from tpudash.gateways.protocols import BucketGateway
 
 ANSWER_S: Final = 1.4
@@ -131,7 +133,16 @@ class Connection:
             bucket=bucket,
             is_emulator=is_emulator,
             account=account,
+            shells=self._shells(clients, is_emulator=is_emulator),
         )
+
+    def _shells(self, clients: Clients, *, is_emulator: bool) -> ShellPort | None:
+        endpoint = self._options.endpoint
+        if endpoint is None:
+            return GcloudShells()
+        if not is_emulator:
+            return None
+        return LocalShells(lambda: self._describe(clients, endpoint), endpoint)
 
     def _signed_out(self) -> None:
         """Look for credentials anew at the next call, through old gateways and new ones alike."""

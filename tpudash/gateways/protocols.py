@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpudash.domain.node import Node, NodeListing, NodeTemplate
     from tpudash.domain.price import Price
     from tpudash.domain.request import QueuedResource, RequestListing
+    from tpudash.domain.shell import ShellPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,7 @@ class Cloud:
     Attributes:
         is_emulator: Whether the endpoint said that it is the local emulator; for labels only.
         account: Who is signed in, or None if that is not known.
+        shells: Ways onto workers, or None where there is none.
     """
 
     project: str
@@ -206,3 +208,4 @@ class Cloud:
     bucket: BucketGateway
     is_emulator: bool = False
     account: str | None = None
+    shells: ShellPort | None = None
