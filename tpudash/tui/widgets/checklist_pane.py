@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from tpudash.domain.finding import Finding, Verdict
 from tpudash.store.snapshot import CHECKLIST
-from tpudash.tui.actions import available, find_action
+from tpudash.tui.actions import find_action
 from tpudash.tui.format import age
 from tpudash.tui.pane import Pane, PaneId, Subject
 from tpudash.tui.text import safe_text
@@ -238,8 +238,8 @@ class ChecklistPane(Pane):
     def _what_to_do(self, finding: Finding) -> str:
         parts = [safe_text(finding.advice, EVIDENCE_LIMIT)]
         action = find_action(finding.action) if finding.action else None
-        is_operator = not self.context.options.is_watch
-        if action is not None and available(action, is_operator=is_operator):
+        is_watch = self.context.options.is_watch
+        if action is not None and not (is_watch and action.needs_operator):
             keys = self._keys_of(action.id, action.keys)
             parts.append(f"Press {keys} ({action.label})." if keys else f"Palette: {action.label}.")
         if finding.command:
