@@ -27,7 +27,8 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_metadata_size", 64 * 1024),
     ("grpc.initial_reconnect_backoff_ms", 250),
-    ("grpc.min_reconnect_backoff_ms", 250),
+    # This is also how long one attempt to connect may take; a machine may be very busy.
+    ("grpc.min_reconnect_backoff_ms", 10_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),
     # Another channel of this process to the same address must not share our broken connection.
     ("grpc.use_local_subchannel_pool", 1),

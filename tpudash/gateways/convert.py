@@ -55,13 +55,7 @@ class LazyObject(Mapping[str, Any]):
 
     def _converted(self) -> dict[str, Any]:
         if self._data is None:
-            from google.protobuf import json_format
-
-            try:
-                self._data = json_format.MessageToDict(self._message)
-            except (TypeError, ValueError, json_format.Error):
-                # A value that JSON can't hold, such as an Any of an unknown type.
-                self._data = {"text": str(self._message)}
+            self._data = _to_dict(self._message)
             self._message = None
         return self._data
 
@@ -76,3 +70,26 @@ class LazyObject(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(self._converted())
+
+
+def _to_dict(message: Any) -> dict[str, Any]:
+    """Return a message as JSON-like data; a field that JSON can't hold becomes its text."""
+    from google.protobuf import json_format
+
+    faults = (TypeError, ValueError, json_format.Error)
+    try:
+        whole: dict[str, Any] = json_format.MessageToDict(message)
+    except faults:
+        found: dict[str, Any] = {}
+        for field, value in message.ListFields():
+            part = type(message)()
+            part.CopyFrom(message)
+            for other, _ in message.ListFields():
+                if other is not field:
+                    part.ClearField(other.name)
+            try:
+                found.update(json_format.MessageToDict(part))
+            except faults:
+                found[field.json_name] = str(value).strip()
+        return found
+    return whole

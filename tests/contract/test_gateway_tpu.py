@@ -1,0 +1,464 @@
+"""The TPU gateway against the emulator, and against servers that behave badly."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.cloud import tpu_v2
+from google.cloud.location import locations_pb2
+from google.longrunning import operations_pb2
+from google.rpc import error_details_pb2
+
+from tests.contract.fake_google import (
+    TPU,
+    FakeGoogle,
+    connected,
+    fake_google,
+    never,
+    quota_failure,
+    raw_class,
+    refusal,
+)
+from tests.emulator_fixture import RUNTIME, ZONE, node_name
+from tpudash.diagnostics.classifier import classify
+from tpudash.domain.failure import ErrorClass
+from tpudash.domain.node import NodeTemplate, Scheduling
+from tpudash.errors import (
+    CapacityError,
+    NotAllowedError,
+    NotFoundError,
+    OperationFailedError,
+    OutcomeUnknownError,
+    TpudashError,
+    UnreachableError,
+)
+from tpudash.gateways import tpu as tpu_module
+from tpudash.gateways.everywhere import ZONES_AT_ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.emulator_fixture import Cloud as Emulator
+    from tpudash.gateways.protocols import Cloud, CloudOperation
+
+LIST = f"{TPU}/ListNodes"
+GET = f"{TPU}/GetNode"
+CREATE = f"{TPU}/CreateNode"
+DELETE = f"{TPU}/DeleteNode"
+LOCATIONS = "/google.cloud.location.Locations/ListLocations"
+TEMPLATE = NodeTemplate("v2-8", RUNTIME, Scheduling.SPOT, labels={"tpudash-run": "demo"})
+
+
+@pytest.fixture
+async def cloud(emulator: Emulator) -> AsyncIterator[Cloud]:
+    async with connected(emulator.endpoint) as found:
+        yield found
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeGoogle]:
+    async with fake_google() as server:
+        yield server
+
+
+async def ended(cloud: Cloud, operation: CloudOperation) -> CloudOperation:
+    """Return the operation when it has ended."""
+    async with asyncio.timeout(10):
+        while not operation.done:
+            operation = await cloud.tpu.get_operation(operation.name)
+    return operation
+
+
+async def test_a_node_from_creation_to_its_end(cloud: Cloud) -> None:
+    template = NodeTemplate(
+        "v2-8",
+        RUNTIME,
+        Scheduling.SPOT,
+        labels={"tpudash-run": "demo", "tpudash-attempt": "1"},
+        metadata={"tpudash-spec": '{"run": "demo"}'},
+        description="a test",
+        tags=("one",),
+        external_ips=False,
+    )
+    operation = await cloud.tpu.create_node(ZONE, "demo-1", template)
+    assert (operation.verb, operation.target) == ("create", node_name("demo-1"))
+    done = await ended(cloud, operation)
+    assert done.error is None
+    assert done.end_time is not None
+
+    (node,) = (await cloud.tpu.list_nodes()).nodes
+    assert node == await cloud.tpu.get_node(node_name("demo-1"))
+    assert (node.state, node.scheduling, node.run) == ("READY", Scheduling.SPOT, "demo")
+    assert node.metadata["tpudash-spec"] == '{"run": "demo"}'
+    assert [worker.index for worker in node.workers] == [0]
+    assert node.create_time is not None
+    assert node.raw["description"] == "a test"
+    assert node.raw["tags"] == ["one"]
+    assert "enableExternalIps" not in node.raw["networkConfig"]
+
+    await ended(cloud, await cloud.tpu.delete_node(node.name))
+    with pytest.raises(NotFoundError) as caught:
+        await cloud.tpu.get_node(node.name)
+    assert caught.value.failure is not None
+    assert caught.value.failure.error_class is ErrorClass.GONE
+    assert (await cloud.tpu.list_nodes()).nodes == ()
+
+
+async def test_what_a_zone_offers(cloud: Cloud) -> None:
+    assert ZONE in await cloud.tpu.list_zones()
+    assert "v2-8" in await cloud.tpu.list_accelerator_types(ZONE)
+    assert RUNTIME in await cloud.tpu.list_runtime_versions(ZONE)
+
+
+async def test_a_name_that_is_taken(cloud: Cloud) -> None:
+    await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+    with pytest.raises(OperationFailedError) as caught:
+        await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+    assert caught.value.failure is not None
+    assert caught.value.failure.error_class is ErrorClass.NAME_TAKEN
+
+
+async def test_a_quota_refuses_the_call(emulator: Emulator, cloud: Cloud) -> None:
+    name = "TPUV2sPreemptiblePerProjectPerZoneForTPUAPI"
+    await emulator.control.set_quota(ZONE, name, 0)
+    with pytest.raises(CapacityError) as caught:
+        await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+    failure = caught.value.failure
+    assert failure is not None
+    assert failure.error_class is ErrorClass.QUOTA
+    assert (failure.scope.quota, failure.scope.zone, failure.scope.limit) == (name, ZONE, 0)
+    assert "won't help" in caught.value.hint
+
+
+async def test_a_stock_out_ends_the_operation(emulator: Emulator, cloud: Cloud) -> None:
+    await emulator.control.set_capacity(ZONE, "v2-8", 0)
+    operation = await ended(cloud, await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE))
+    assert operation.error is not None
+    failure = classify(operation.error)
+    assert failure.error_class is ErrorClass.STOCKOUT
+    assert failure.scope.zone == ZONE
+    assert failure.eid is not None
+
+
+async def test_zones_that_do_not_answer_are_named(emulator: Emulator, cloud: Cloud) -> None:
+    await ended(cloud, await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE))
+    await emulator.control.add_fault("unreachable-zone", zone="europe-west4-a")
+    listing = await cloud.tpu.list_nodes()
+    assert listing.unreachable == ("europe-west4-a",)
+    assert [node.node_id for node in listing.nodes] == ["demo-1"]
+
+
+def node(name: str, **fields: Any) -> Any:
+    return raw_class(tpu_v2.Node)(name=name, **fields)
+
+
+def page(*names: str, token: str = "", unreachable: tuple[str, ...] = ()) -> Any:
+    return raw_class(tpu_v2.ListNodesResponse)(
+        nodes=[node(node_name(name)) for name in names],
+        next_page_token=token,
+        unreachable=unreachable,
+    )
+
+
+def zones(*names: str) -> Any:
+    return locations_pb2.ListLocationsResponse(
+        locations=[locations_pb2.Location(location_id=name) for name in names]
+    )
+
+
+async def test_all_pages_are_read_and_a_node_on_two_of_them_is_one(fake: FakeGoogle) -> None:
+    pages = {
+        "": page("a", "b", token="1", unreachable=("projects/demo/locations/us-east1-b",)),
+        "1": page(token="2"),
+        "2": page("b", "c", unreachable=("us-east1-b", "us-west1-c")),
+    }
+    fake.on(LIST, lambda request: pages[request.page_token])
+    async with connected(fake.endpoint) as cloud:
+        listing = await cloud.tpu.list_nodes()
+    assert [item.node_id for item in listing.nodes] == ["a", "b", "c"]
+    assert listing.unreachable == ("us-east1-b", "us-west1-c")
+
+
+async def test_half_a_list_is_never_taken_for_the_whole(fake: FakeGoogle) -> None:
+    def answer(request: Any) -> Any:
+        if request.page_token:
+            raise refusal("UNAVAILABLE", "The service is currently unavailable.")
+        return page("a", token="1")
+
+    fake.on(LIST, answer)
+    async with connected(fake.endpoint) as cloud:
+        with pytest.raises(UnreachableError):
+            await cloud.tpu.list_nodes(ZONE)
+
+
+async def test_pages_without_end_are_an_error(fake: FakeGoogle) -> None:
+    fake.on(LIST, lambda _: page("a", token="again"))
+    async with connected(fake.endpoint) as cloud:
+        with pytest.raises(UnreachableError):
+            await cloud.tpu.list_nodes(ZONE)
+    assert fake.calls[LIST] < 5
+
+
+async def test_where_the_wildcard_is_refused_each_zone_is_asked(fake: FakeGoogle) -> None:
+    names = [f"us-east{number}-b" for number in range(1, 31)]
+    active = 0
+    most = 0
+
+    async def answer(request: Any) -> Any:
+        nonlocal active, most
+        zone = request.parent.rpartition("/")[2]
+        if zone == "-":
+            raise refusal("INVALID_ARGUMENT", "Location - is invalid")
+        active += 1
+        most = max(most, active)
+        await asyncio.sleep(0.01)
+        active -= 1
+        if zone == names[3]:
+            raise refusal("UNAVAILABLE", "The service is currently unavailable.")
+        return page(f"n-{zone}")
+
+    fake.on(LIST, answer)
+    fake.on(LOCATIONS, lambda _: zones(*names))
+    async with connected(fake.endpoint) as cloud:
+        listing = await cloud.tpu.list_nodes()
+        assert len(listing.nodes) == 29
+        assert listing.unreachable == (names[3],)
+        assert 1 < most <= ZONES_AT_ONCE
+        before = fake.calls[LIST]
+        await cloud.tpu.list_nodes()
+        # Neither the wildcard nor the list of zones is asked for again so soon.
+        assert fake.calls[LIST] - before == 30 + 2
+        assert fake.calls[LOCATIONS] == 1
+
+
+async def test_a_refusal_that_holds_everywhere_stays_one(fake: FakeGoogle) -> None:
+    def refuse(_: Any) -> Any:
+        raise refusal("PERMISSION_DENIED", "Permission 'tpu.nodes.list' denied on 'projects/demo'")
+
+    fake.on(LIST, refuse)
+    fake.on(LOCATIONS, lambda _: zones("us-east1-b", "us-east1-c"))
+    async with connected(fake.endpoint) as cloud:
+        with pytest.raises(NotAllowedError) as caught:
+            await cloud.tpu.list_nodes()
+    assert "tpu.nodes.list" in caught.value.hint
+
+
+async def test_what_the_protos_do_not_know_survives(fake: FakeGoogle) -> None:
+    odd = node(node_name("odd"), state=77, health=9, create_time={"seconds": 10**15})
+    odd.symptoms.add(symptom_type=42, worker_id="3")
+    odd.network_endpoints.add(ip_address="10.0.0.1")
+    odd.accelerator_config.type_ = 99
+    odd.accelerator_config.topology = "4x4x4"
+    fake.on(
+        LIST,
+        lambda _: raw_class(tpu_v2.ListNodesResponse)(nodes=[odd, node("nonsense"), node("")]),
+    )
+    async with connected(fake.endpoint) as cloud:
+        (found,) = (await cloud.tpu.list_nodes()).nodes
+    assert (found.state, found.health) == ("77", "9")
+    assert found.symptoms[0].kind == "42"
+    assert found.accelerator_type == "99 4x4x4"
+    assert found.create_time is None
+    assert found.raw["state"] == 77
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind", "error_class"),
+    [
+        ("UNAVAILABLE", "node was not found", UnreachableError, None),
+        ("DEADLINE_EXCEEDED", "late", UnreachableError, ErrorClass.UNKNOWN_OUTCOME),
+        ("INTERNAL", "an internal error has occurred", UnreachableError, ErrorClass.INTERNAL),
+        ("UNAUTHENTICATED", "no", NotAllowedError, ErrorClass.AUTH_EXPIRED),
+        ("PERMISSION_DENIED", "no", NotAllowedError, ErrorClass.PERMISSION),
+        ("NOT_FOUND", "Resource 'x' was not found", NotFoundError, ErrorClass.GONE),
+        (
+            "NOT_FOUND",
+            "Location us-east1-d is not found or access is unauthorized.",
+            NotAllowedError,
+            ErrorClass.LOCATION,
+        ),
+        ("UNIMPLEMENTED", "Method not found!", OperationFailedError, ErrorClass.UNCLASSIFIED),
+    ],
+)
+async def test_only_a_definite_answer_is_not_found(
+    fake: FakeGoogle,
+    code: str,
+    message: str,
+    kind: type[TpudashError],
+    error_class: ErrorClass | None,
+) -> None:
+    def refuse(_: Any) -> Any:
+        raise refusal(code, message)
+
+    fake.on(GET, refuse)
+    async with connected(fake.endpoint) as cloud:
+        with pytest.raises(TpudashError) as caught:
+            await cloud.tpu.get_node(node_name("x"))
+    assert type(caught.value) is kind
+    assert caught.value.failure is not None
+    if error_class is not None:
+        assert caught.value.failure.error_class is error_class
+
+
+async def test_a_question_is_asked_again_after_a_fault_that_passes(fake: FakeGoogle) -> None:
+    def answer(_: Any) -> Any:
+        if fake.calls[GET] < 3:
+            raise refusal("UNAVAILABLE", "The service is currently unavailable.")
+        return node(node_name("x"), state=2)
+
+    fake.on(GET, answer)
+    async with connected(fake.endpoint) as cloud:
+        assert (await cloud.tpu.get_node(node_name("x"))).state == "READY"
+    assert fake.calls[GET] == 3
+
+
+async def test_a_question_that_was_refused_is_not_asked_again(fake: FakeGoogle) -> None:
+    def refuse(_: Any) -> Any:
+        raise refusal("PERMISSION_DENIED", "no")
+
+    fake.on(GET, refuse)
+    async with connected(fake.endpoint) as cloud:
+        with pytest.raises(NotAllowedError):
+            await cloud.tpu.get_node(node_name("x"))
+    assert fake.calls[GET] == 1
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "UNKNOWN"])
+async def test_a_change_without_a_definite_answer_is_made_once(fake: FakeGoogle, code: str) -> None:
+    def refuse(_: Any) -> Any:
+        raise refusal(code, "Socket closed")
+
+    fake.on(CREATE, refuse)
+    async with connected(fake.endpoint) as cloud:
+        with pytest.raises(OutcomeUnknownError) as caught:
+            await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+    assert caught.value.failure is not None
+    assert caught.value.failure.error_class is ErrorClass.UNKNOWN_OUTCOME
+    assert fake.calls[CREATE] == 1
+
+
+async def test_a_change_into_a_black_hole(
+    fake: FakeGoogle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tpu_module, "CHANGE_S", 0.2)
+    fake.on(DELETE, never)
+    async with connected(fake.endpoint) as cloud:
+        with pytest.raises(OutcomeUnknownError):
+            await cloud.tpu.delete_node(node_name("x"))
+    assert fake.calls[DELETE] == 1
+
+
+async def test_a_question_into_a_black_hole_ends_in_time(
+    fake: FakeGoogle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tpu_module, "READ_S", 0.2)
+    fake.on(GET, never)
+    async with connected(fake.endpoint) as cloud:
+        start = time.monotonic()
+        with pytest.raises(UnreachableError):
+            await cloud.tpu.get_node(node_name("x"))
+    assert time.monotonic() - start < 2
+    assert fake.calls[GET] == 1
+
+
+async def test_a_change_that_was_never_sent_is_not_in_doubt(fake: FakeGoogle) -> None:
+    async with fake_google() as other:
+        other.on(CREATE, lambda _: operations_pb2.Operation(name="x"))
+        connection = connected(other.endpoint)
+        cloud = await connection.__aenter__()
+    try:
+        with pytest.raises(TpudashError) as caught:
+            await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+        if isinstance(caught.value, OutcomeUnknownError):
+            # The connection that was just lost was still tried once.
+            with pytest.raises(TpudashError) as caught:
+                await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+        assert isinstance(caught.value, UnreachableError)
+        assert "nothing was sent" in caught.value.title
+    finally:
+        await connection.__aexit__(None, None, None)
+
+
+async def test_details_of_an_error_reach_the_classifier(fake: FakeGoogle) -> None:
+    info = error_details_pb2.ErrorInfo(
+        reason="RATE_LIMIT_EXCEEDED",
+        metadata={"quota_limit": "CreateNodePerMinute", "quota_limit_value": "60"},
+    )
+
+    def by_rate(_: Any) -> Any:
+        raise refusal("RESOURCE_EXHAUSTED", "Slow down.", info)
+
+    def by_quota(_: Any) -> Any:
+        raise refusal("RESOURCE_EXHAUSTED", "No.", quota_failure("Limit: 0 in region us-east1"))
+
+    async with connected(fake.endpoint) as cloud:
+        for handler, expected in ((by_rate, ErrorClass.RATE_LIMIT), (by_quota, ErrorClass.QUOTA)):
+            fake.on(CREATE, handler)
+            with pytest.raises(CapacityError) as caught:
+                await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+            assert caught.value.failure is not None
+            assert caught.value.failure.error_class is expected
+
+
+async def test_an_operation_of_unknown_make_is_read(fake: FakeGoogle) -> None:
+    operation = operations_pb2.Operation(name="operations/x", done=True)
+    operation.metadata.type_url = "type.googleapis.com/some.Other"
+    operation.metadata.value = b"\xff\xff"
+    operation.error.code = 99
+    operation.error.message = "odd"
+    operation.error.details.add(type_url="type.googleapis.com/some.Detail", value=b"\xff")
+    fake.on("/google.longrunning.Operations/GetOperation", lambda _: operation)
+    async with connected(fake.endpoint) as cloud:
+        found = await cloud.tpu.get_operation("operations/x")
+    assert found.done
+    assert found.error is not None
+    assert (found.error.code, found.error.message) == ("99", "odd")
+
+
+async def test_requests_with_their_nodes(fake: FakeGoogle) -> None:
+    response = raw_class(tpu_v2.ListQueuedResourcesResponse)()
+    request = response.queued_resources.add(name="projects/p/locations/z/queuedResources/q")
+    request.state.state = 4
+    request.state.state_initiator = 2
+    request.state.failed_data.error.message = "no"
+    spec = request.tpu.node_spec.add(parent="projects/p/locations/z", node_id="one")
+    spec.node.accelerator_type = "v2-8"
+    spec.node.labels["tpudash-run"] = "demo"
+    several = request.tpu.node_spec.add(parent="projects/p/locations/z")
+    several.multislice_params.node_count = 2
+    several.multislice_params.node_id_prefix = "pre"
+    response.queued_resources.add(name="projects/p/locations/z/queuedResources/r").state.state = 50
+    fake.on(f"{TPU}/ListQueuedResources", lambda _: response)
+    async with connected(fake.endpoint) as cloud:
+        first, second = (await cloud.tpu.list_requests()).requests
+    assert (first.state, first.initiator, first.failure) == ("FAILED", "SERVICE", "no")
+    assert [name.rpartition("/")[2] for name in first.node_names] == ["one", "pre-0", "pre-1"]
+    assert first.labels == {"tpudash-run": "demo"}
+    assert (second.state, second.initiator, second.failure) == ("50", None, None)
+
+
+async def test_five_thousand_nodes_are_read_quickly(fake: FakeGoogle) -> None:
+    def make(number: int) -> Any:
+        found = node(node_name(f"n-{number}"), state=2, accelerator_type="v2-8")
+        found.create_time.seconds = 1_790_000_000 + number
+        found.labels["tpudash-run"] = f"run-{number}"
+        found.metadata["startup-script"] = "echo hello\n" * 50
+        found.network_endpoints.add(ip_address="10.0.0.1", port=8470)
+        return found
+
+    everything = [make(number) for number in range(5_000)]
+    response = raw_class(tpu_v2.ListNodesResponse)
+    pages = [response(nodes=everything[at : at + 1_000]) for at in range(0, 5_000, 1_000)]
+    for number, item in enumerate(pages[:-1], start=1):
+        item.next_page_token = str(number)
+    fake.on(LIST, lambda request: pages[int(request.page_token or 0)])
+    async with connected(fake.endpoint) as cloud:
+        start = time.process_time()
+        listing = await cloud.tpu.list_nodes()
+        used = time.process_time() - start
+    assert len(listing.nodes) == 5_000
+    assert listing.nodes[4_999].run == "run-4999"
+    assert used < 2
