@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 KEPT = 3
 SCHEMA = 1
+_COMPARED = (
+    "seed",
+    "batch_size",
+    "data",
+    "precision",
+    "learning_rate",
+    "schedule",
+    "clip_norm",
+)
+"""What a run must keep to end with the same weights as if it had never been interrupted."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +37,14 @@ class Restored:
         path: the checkpoint, None from scratch.
         quarantined: names of what was set aside.
         problems: what was wrong with each of them.
+        extra: further state that was saved with the checkpoint, as JSON values.
     """
 
     step: int
     path: str | None
     quarantined: tuple[str, ...]
     problems: tuple[str, ...]
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,14 @@ class Checkpoints:
             self._checkpoint, self._folder.path, max_to_keep=KEPT
         )
         path = self._folder.prefix(good[0]) if good else None
-        return Restored(int(self._step.numpy()), path, tuple(quarantined), tuple(damaged.values()))
+        extra = (self._folder.description(good[0]) or {}).get("extra") if good else None
+        return Restored(
+            int(self._step.numpy()),
+            path,
+            tuple(quarantined),
+            tuple(damaged.values()),
+            extra if isinstance(extra, dict) else {},
+        )
 
     def _sort(self, scan: Scan) -> tuple[list[int], dict[int, str]]:
         good: list[int] = []
@@ -145,9 +164,10 @@ class Checkpoints:
                 "resume with the Keras it was saved with, or start a new run",
             )
         if found.get("model") != mine["model"]:
-            raise _other_model(step, "its weights have other shapes")
-        for name in ("seed", "batch_size", "data", "precision", "learning_rate"):
-            if found.get(name) != mine[name]:
+            names = f"{found.get('model_name', 'unnamed')}, this is {mine.get('model_name')}"
+            raise _other_model(step, f"its weights have other shapes ({names})")
+        for name in _COMPARED:
+            if name in mine and found.get(name, mine[name]) != mine[name]:
                 self._warn(
                     f"{name} was {found.get(name)} in ckpt-{step} and is {mine[name]} now: the "
                     "result will differ from a run that was never interrupted"
@@ -162,8 +182,12 @@ class Checkpoints:
         except tf.errors.OpError as error:
             raise access_error(error, f"cannot restore ckpt-{step}") from error
 
-    def save(self, step: int) -> Saved | None:
+    def save(self, step: int, extra: dict[str, Any] | None = None) -> Saved | None:
         """Save the state after `step` steps, unless that is the newest checkpoint already.
+
+        Args:
+            step: steps done.
+            extra: further state as JSON values; `restore` gives it back.
 
         Raises:
             TrainerError: it could not be written; earlier checkpoints are unharmed.
@@ -174,7 +198,7 @@ class Checkpoints:
         self._step.assign(step)
         try:
             path = str(self._manager.save(checkpoint_number=step))
-            self._folder.describe(step, {"step": step, **self._description})
+            self._folder.describe(step, {"step": step, "extra": extra or {}, **self._description})
             size = self._folder.size(step)
             kept = {int(name.rsplit("-", 1)[1]) for name in self._manager.checkpoints}
             self._folder.forget_descriptions(kept)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import glob
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +11,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainer.faults import ExitCode, TrainerError
 from trainer.joblock import is_remote
+from trainer.model_specs import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EMBEDDED_TRAIN_EXAMPLES = 4000
 PRECISIONS = ("auto", "float32", "bfloat16")
-_MATRIX_ROWS = 128
+PROGRAM = "python -m trainer"
+SCHEDULES = ("constant", "linear", "cosine")
+MATRIX_ROWS = 128
+"""Rows that a TPU's matrix unit works on at once."""
 
 
 def _flag(help_text: str, default: Any, **extra: Any) -> Any:
@@ -37,12 +39,25 @@ class Config:
     model_dir: str = _flag(
         "folder or gs:// URL of the run: checkpoints/, quarantine/ and export/ go here", ""
     )
+    model: str = _flag(
+        "what to train: the small CNN of the digits, or ResNet-50 for benchmarks and photographs",
+        "cnn",
+        choices=MODELS,
+    )
+    image_size: int = _flag(
+        "height and width of the model's images in pixels; 0 means 28 for cnn, 224 for resnet50", 0
+    )
+    classes: int = _flag("number of classes; 0 means 10 for cnn, 1000 for resnet50", 0)
     train_files: tuple[str, ...] = _flag(
         "TFRecord files or patterns to train on, also gs:// (default: the embedded 5,000 digits)",
         (),
     )
     eval_files: tuple[str, ...] = _flag(
         "TFRecord files or patterns to evaluate on; required with --train_files", ()
+    )
+    synthetic: int = _flag("train on so many synthetic images instead of files", 0)
+    memory_mb: int = _flag(
+        "training files that decode to more megabytes than this are streamed instead of kept", 512
     )
     batch_size: int = _flag("global batch size, split over all replicas", 256)
     num_epochs: int = _flag("passes over the training data; --steps overrides it", 30)
@@ -53,7 +68,25 @@ class Config:
         "auto",
         choices=PRECISIONS,
     )
-    learning_rate: float = _flag("learning rate of Adam", 0.001)
+    accumulate: int = _flag(
+        "compute each step's gradient in so many parts of the batch, to need less memory", 1
+    )
+    learning_rate: float = _flag("highest learning rate of Adam", 0.001)
+    schedule: str = _flag(
+        "how the learning rate goes on after the warm-up: constant, or down to --final_rate of it "
+        "at the last step along a line or a cosine",
+        "constant",
+        choices=SCHEDULES,
+    )
+    warmup_steps: int = _flag("raise the learning rate from near 0 over so many steps", 0)
+    final_rate: float = _flag("share of the learning rate that is left at the last step", 0.0)
+    clip_norm: float = _flag("scale gradients down to this global norm; 0 means never", 0.0)
+    eval_every: int = _flag("also evaluate each so many steps; 0 means at the end only", 0)
+    early_stop: int = _flag(
+        "stop after so many evaluations without a lower held-out loss, and keep the best weights; "
+        "0 means never",
+        0,
+    )
     checkpoint_every: int = _flag("save a checkpoint each so many steps; 0 means by time only", 0)
     checkpoint_seconds: float = _flag(
         "also save when so many seconds passed since the last one; 0 means by steps only", 30.0
@@ -67,6 +100,10 @@ class Config:
     accelerator_type: str = _flag(
         "type of the node, such as v2-8; used to judge the batch size against its cores", ""
     )
+    profile: str = _flag(
+        "trace steps START to START+STEPS, given as START:STEPS, into profile/ of the model_dir", ""
+    )
+    summaries: bool = _flag("also write TensorBoard summaries into summaries/", False)
     events: str = _flag(
         "also append the events to this local file (default: events.jsonl in a local model_dir; "
         "'none' turns it off)",
@@ -88,7 +125,7 @@ class Config:
     @property
     def embedded(self) -> bool:
         """Whether the digits that ship with the trainer are the data."""
-        return not self.train_files
+        return not self.train_files and not self.synthetic
 
     def arguments(self) -> dict[str, Any]:
         """Return the settings as JSON values, for the `start` event."""
@@ -108,12 +145,14 @@ def bad_argument(detail: str, hint: str) -> TrainerError:
     return TrainerError(ExitCode.BAD_ARGUMENTS, "BAD_REQUEST", detail, hint)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
     """Return the parser made from the fields of `Config`."""
     parser = _Parser(
-        prog="python -m trainer",
-        description="Train a small CNN on handwritten digits, on TPU or CPU, and survive being "
-        "interrupted: the same command continues from the newest good checkpoint.",
+        prog=program,
+        description="Train an image classifier on TPU or CPU, and survive being interrupted: the "
+        "same command continues from the newest good checkpoint. Further commands: validate "
+        "(check devices, data and storage before a run), benchmark (measure speed and memory), and "
+        "python -m trainer.data (convert and check data).",
         epilog="Exit codes: 0 finished, 75 interrupted and saved, 64 bad arguments, 66 no input, "
         "69 no device or no TensorFlow, 70 defect.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -141,87 +180,26 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse(arguments: Sequence[str]) -> Config:
+def parse(arguments: Sequence[str], program: str = PROGRAM) -> Config:
     """Return the validated settings.
+
+    Args:
+        arguments: the command line without the program.
+        program: how the command begins, for its help.
 
     Raises:
         TrainerError: a flag is unknown, malformed or out of range.
         SystemExit: --help was asked for.
     """
-    values = vars(make_parser().parse_args(list(arguments)))
+    from trainer.config_checks import check
+
+    values = vars(make_parser(program).parse_args(list(arguments)))
     for name in ("train_files", "eval_files"):
         split = [part for item in values[name] for part in item.split(",") if part]
         values[name] = tuple(split)
     config = Config(**values)
-    _validate(config)
+    check(config)
     return config
-
-
-def _validate(config: Config) -> None:
-    if not config.model_dir:
-        raise bad_argument("--model_dir is missing", "give a folder or a gs:// URL for the run")
-    if is_remote(config.model_dir) and not config.model_dir.startswith("gs://"):
-        raise bad_argument(
-            f"--model_dir {config.model_dir} is neither a folder nor a gs:// URL",
-            "use an absolute path or gs://bucket/path",
-        )
-    _validate_numbers(config)
-    _validate_files(config)
-    if config.embedded and config.batch_size > EMBEDDED_TRAIN_EXAMPLES:
-        raise bad_argument(
-            f"--batch_size {config.batch_size} is more than the {EMBEDDED_TRAIN_EXAMPLES} "
-            "embedded examples",
-            f"use at most {EMBEDDED_TRAIN_EXAMPLES}, or give --train_files",
-        )
-    replicas = cores(config.accelerator_type) if config.tpu not in ("none", "auto") else 0
-    for count, what in ((config.cpu_replicas, "--cpu_replicas"), (replicas, "cores")):
-        if count and config.batch_size % count:
-            raise bad_argument(
-                f"--batch_size {config.batch_size} cannot be split over {count} {what}",
-                f"use a multiple of {count}, best of {_MATRIX_ROWS * count}",
-            )
-
-
-_POSITIVE = ("batch_size", "num_epochs", "cpu_replicas", "attempt", "learning_rate")
-_NOT_NEGATIVE = ("steps", "checkpoint_every", "checkpoint_seconds", "lock_wait_seconds")
-
-
-def _validate_numbers(config: Config) -> None:
-    for name in _POSITIVE:
-        if not 0 < getattr(config, name) < 2**31:
-            raise bad_argument(f"--{name} must be positive, not {getattr(config, name)}", "fix it")
-    for name in _NOT_NEGATIVE:
-        if not 0 <= getattr(config, name) < 2**31:
-            raise bad_argument(f"--{name} must not be negative: {getattr(config, name)}", "fix it")
-    if not 0 <= config.seed < 2**31:
-        raise bad_argument(f"--seed {config.seed} is out of range", "use 0 to 2147483647")
-    if not 0.01 <= config.call_seconds <= 2:
-        raise bad_argument(
-            f"--call_seconds {config.call_seconds} is out of range",
-            "use 0.01 to 2; a longer call would delay the reaction to a preemption notice",
-        )
-    if config.checkpoint_every == 0 and config.checkpoint_seconds == 0:
-        raise bad_argument(
-            "--checkpoint_every 0 and --checkpoint_seconds 0 leave no checkpoint",
-            "set one of them; a preempted run without checkpoints starts again from step 0",
-        )
-
-
-def _validate_files(config: Config) -> None:
-    if bool(config.train_files) != bool(config.eval_files):
-        raise bad_argument(
-            "--train_files and --eval_files belong together",
-            "give both, or none for the embedded digits",
-        )
-    for name in ("train_files", "eval_files"):
-        for pattern in getattr(config, name):
-            if not is_remote(pattern) and not glob.glob(pattern):  # noqa: PTH207 - absolute
-                raise TrainerError(
-                    ExitCode.NO_INPUT,
-                    "BAD_REQUEST",
-                    f"--{name} {pattern}: no such file",
-                    "check the path; patterns such as /data/train-*.tfrecord are allowed",
-                )
 
 
 def cores(accelerator_type: str) -> int | None:
@@ -240,7 +218,7 @@ def cores(accelerator_type: str) -> int | None:
 def batch_advice(batch_size: int, accelerator_type: str) -> list[str]:
     """Return advice about a batch size that suits the matrix unit badly; empty if it is fine."""
     count = cores(accelerator_type) or 1
-    best = _MATRIX_ROWS * count
+    best = MATRIX_ROWS * count
     where = f" of a {accelerator_type} ({count} cores)" if count > 1 else ""
     if count > 1 and batch_size % count:
         return [f"batch {batch_size} cannot be split evenly over the cores{where}: use {best}"]
@@ -248,7 +226,7 @@ def batch_advice(batch_size: int, accelerator_type: str) -> list[str]:
         each = batch_size // count
         advice = (
             f"batch {batch_size} is {each} a core{where}; the matrix unit works on "
-            f"{_MATRIX_ROWS} rows, so a multiple of {best} wastes nothing"
+            f"{MATRIX_ROWS} rows, so a multiple of {best} wastes nothing"
         )
         return [advice]
     return []

@@ -25,11 +25,13 @@ class Device:
         kind: TPU or CPU.
         count: number of replicas.
         strategy: the `tf.distribute.Strategy`.
+        hosts: number of machines whose input pipelines feed the replicas.
     """
 
     kind: str
     count: int
     strategy: Any
+    hosts: int = 1
 
 
 def tpu_name(config: Config, environment: MutableMapping[str, str]) -> str | None:
@@ -84,6 +86,7 @@ def set_up(config: Config, name: str | None) -> Device:
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
         strategy = tf.distribute.TPUStrategy(resolver)
+        hosts = int(resolver.get_tpu_system_metadata().num_hosts)
     except Exception as error:
         known = classify(str(error))
         raise TrainerError(
@@ -92,7 +95,7 @@ def set_up(config: Config, name: str | None) -> Device:
             f"the TPU {name} cannot be used: {one_line(str(error))}",
             known.hint if known else "check that the node is READY and the versions fit",
         ) from error
-    return Device("TPU", strategy.num_replicas_in_sync, strategy)
+    return Device("TPU", strategy.num_replicas_in_sync, strategy, hosts)
 
 
 def _cpu(config: Config, tf: Any) -> Device:

@@ -8,14 +8,13 @@ import tensorflow as tf
 
 from trainer.checkpoint_files import access_error
 from trainer.joblock import is_remote
-from trainer.model import IMAGE_SHAPE
 
 
 class _Serving(tf.Module):  # type: ignore[misc]
     """Images in, logits and probabilities out."""
 
     def __init__(self, model: Any) -> None:
-        super().__init__(name="digits_cnn")
+        super().__init__(name=model.name)
         self._model = model
         self.variables_of_model = [weight.value for weight in model.weights]
 
@@ -28,8 +27,8 @@ class _Serving(tf.Module):  # type: ignore[misc]
 def export_model(model: Any, model_dir: str, step: int) -> str:
     """Write `<model_dir>/export/<step>` as a SavedModel and return its path.
 
-    The signature `serving_default` takes uint8 images [n, 28, 28, 1]. An earlier export of the
-    same step is replaced only once the new one is complete.
+    The signature `serving_default` takes uint8 images [n, height, width, channels]. An earlier
+    export of the same step is replaced only once the new one is complete.
 
     Raises:
         TrainerError: it could not be written.
@@ -37,7 +36,8 @@ def export_model(model: Any, model_dir: str, step: int) -> str:
     final = f"{model_dir.rstrip('/')}/export/{step}"
     temporary = final if is_remote(model_dir) else f"{final}.tmp"
     serving = _Serving(model)
-    spec = tf.TensorSpec([None, *IMAGE_SHAPE], tf.uint8, name="images")
+    shape = model.input_shape[1:]
+    spec = tf.TensorSpec([None, *shape], tf.uint8, name="images")
     try:
         if tf.io.gfile.isdir(temporary) and temporary != final:
             tf.io.gfile.rmtree(temporary)

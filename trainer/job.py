@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import keras
 import tensorflow as tf
 
-from trainer import data, devices, export
-from trainer.checkpoint_files import CheckpointFolder
-from trainer.checkpoints import SCHEMA, Checkpoints, Restored
-from trainer.config import Config, batch_advice, events_path
+from trainer import export
+from trainer.config import Config, events_path
+from trainer.config_checks import profiled_steps
+from trainer.data.faults import input_failure
+from trainer.early_stop import STATE_KEY, BestWeights, EarlyStop
 from trainer.events import EventWriter, finite, last_reported_step, tell_preempted
 from trainer.faults import ExitCode, TrainerError
-from trainer.loop import CallSizer, Measured, TrainingLoop, TrainingState
-from trainer.model import signature, weights_sha256
+from trainer.job_parts import Parts, make_parts, set_up_device
+from trainer.loop import Call, CallSizer, Measured
+from trainer.model import flops_per_example, weights_sha256
+from trainer.profiling import Profiler
+from trainer.step_reports import StepReports
+from trainer.summaries import Summaries
 
 if TYPE_CHECKING:
+    from trainer.checkpoints import Restored
     from trainer.stopping import StopRequest
-
-STEP_EVENT_SECONDS = 0.5
-"""At most two `step` events a second."""
-
-
-@dataclass(frozen=True)
-class _Parts:
-    state: TrainingState
-    loop: TrainingLoop
-    checkpoints: Checkpoints
-    training: data.TrainingData
-    evaluation: data.EvaluationData
-    target: int
 
 
 class Job:
@@ -46,7 +37,10 @@ class Job:
         self._events = events
         self._stop = stop
         self._tpu_name = tpu_name
-        self._last_event = 0.0
+        self._early = EarlyStop(config.early_stop)
+        self._profiler = Profiler(profiled_steps(config.profile), config.model_dir, events)
+        self._summaries: Summaries | None = None
+        self._performance: dict[str, Any] | None = None
 
     def execute(self) -> ExitCode:
         """Run the job to its end, or until it is asked to stop.
@@ -54,72 +48,19 @@ class Job:
         Raises:
             TrainerError: it failed in a way that can be explained.
         """
-        parts = self._set_up()
+        device = set_up_device(self._config, self._events, self._tpu_name)
+        parts = make_parts(self._config, self._events, device)
         self._stop.leave_at_once = None
         restored = parts.checkpoints.restore()
+        self._early.load(restored.extra.get(STATE_KEY))
         self._tell_restored(restored)
+        if self._config.summaries:
+            self._summaries = Summaries(self._config.model_dir)
+            self._events.emit("summaries", self._summaries.how_to_look())
         step = self._train(parts, restored.step)
-        if step < parts.target:
+        if step < parts.target and not self._early.due:
             return self._preempted(step)
         return self._finish(parts, step)
-
-    def _set_up(self) -> _Parts:
-        config = self._config
-        if self._tpu_name:
-            self._events.emit("stage", f"connecting the TPU {self._tpu_name}", stage="tpu_init")
-        device = devices.set_up(config, self._tpu_name)
-        if config.batch_size % device.count:
-            raise TrainerError(
-                ExitCode.BAD_ARGUMENTS,
-                "BAD_REQUEST",
-                f"--batch_size {config.batch_size} cannot be split over {device.count} replicas",
-                f"use a multiple of {device.count}",
-            )
-        for advice in batch_advice(config.batch_size, config.accelerator_type):
-            self._warn(advice)
-        self._events.emit("stage", "reading the data", stage="data")
-        folder = CheckpointFolder(config.model_dir)
-        folder.prepare()
-        training, evaluation = data.load(config)
-        compute = self._compute_type(device, folder)
-        state = TrainingState(
-            device, compute_type=compute, seed=config.seed, rate=config.learning_rate
-        )
-        checkpoints = Checkpoints(
-            folder,
-            objects={"model": state.model, "optimizer": state.optimizer},
-            step=state.step,
-            description=self._description(state, training, compute),
-            warn=self._warn,
-        )
-        target = config.steps or config.num_epochs * training.steps_per_epoch
-        loop = TrainingLoop(state, batch_size=config.batch_size)
-        return _Parts(state, loop, checkpoints, training, evaluation, target)
-
-    def _compute_type(self, device: devices.Device, folder: CheckpointFolder) -> str:
-        """Choose the compute type; `auto` keeps to the one the run began with, if it is fast."""
-        chosen = devices.compute_type(self._config, device)
-        newest = folder.scan().indices[:1]
-        before = (folder.description(newest[0]) or {}).get("precision") if newest else None
-        if self._config.precision == "auto" and before == "float32":
-            return "float32"
-        return chosen
-
-    def _description(
-        self, state: TrainingState, training: data.TrainingData, compute: str
-    ) -> dict[str, Any]:
-        config = self._config
-        return {
-            "schema": SCHEMA,
-            "keras_flavour": "keras3",
-            "model": signature(state.model),
-            "precision": compute,
-            "seed": config.seed,
-            "batch_size": config.batch_size,
-            "learning_rate": config.learning_rate,
-            "data": "embedded" if config.embedded else f"{training.examples} examples",
-            "versions": {"tensorflow": tf.__version__, "keras": keras.__version__},
-        }
 
     def _warn(self, message: str) -> None:
         self._events.emit("warning", message, severity="WARNING")
@@ -144,36 +85,81 @@ class Job:
             steps_lost=lost,
         )
 
-    def _train(self, parts: _Parts, step: int) -> int:
+    def _train(self, parts: Parts, step: int) -> int:
         """Train until the target or a request to stop. Returns the steps done, which are saved."""
-        if step >= parts.target or self._stop.reason:
+        if step >= parts.target or self._stop.reason or self._early.due:
             return step
         self._events.emit("stage", "tracing the training step", stage="trace")
-        parts.loop.start(parts.training.batches(step, parts.target))
+        parts.loop.start(parts.training, step, parts.target)
+        reports = StepReports(
+            self._events,
+            parts.loop,
+            batch_size=self._config.batch_size,
+            target=parts.target,
+            steps_per_epoch=parts.training.steps_per_epoch,
+        )
         sizer = CallSizer(self._config.call_seconds)
-        pending, waited, computed = 0, 0.0, 0.0
         saved_at = time.monotonic()
-        first = True
-        while step < parts.target and not self._stop.reason:
+        while step < parts.target and not self._stop.reason and not self._early.due:
+            self._profiler.at(step)
             count = min(sizer.steps, self._boundary(step, parts.target) - step)
             began = time.monotonic()
-            waited_now, computed_now = parts.loop.run(count)
+            call = self._call(parts, step, count)
             sizer.observe(count, time.monotonic() - began)
-            step, pending = step + count, pending + count
-            waited, computed = waited + waited_now, computed + computed_now
-            if self._event_due() or first or step == parts.target:
-                measured = parts.loop.take_measures(pending, waited, computed)
-                self._tell_step(parts, step, measured)
-                pending, waited, computed, first = 0, 0.0, 0.0, False
+            step += count
+            reports.add(call)
+            evaluates = self._evaluation_due(step, parts.target)
+            if reports.due or evaluates or step == parts.target:
+                self._tell_step(parts, reports, step)
+            if evaluates:
+                self._evaluate_between(parts, step)
             if self._save_due(step, parts.target, saved_at):
                 self._save(parts, step)
                 saved_at = time.monotonic()
+        self._profiler.stop(step)
         self._save(parts, step)
+        self._performance = reports.performance(flops_per_example(parts.state.model))
         return step
 
+    def _call(self, parts: Parts, step: int, count: int) -> Call:
+        """Run `count` steps after `step`.
+
+        Raises:
+            TrainerError: the input failed, or the numbers did; nothing of the call is saved.
+        """
+        try:
+            call = parts.loop.run(count)
+        except tf.errors.OpError as error:
+            failure = input_failure(error, parts.training.files)
+            if failure is None:
+                raise
+            failure.detail += f" (after step {step}; {self._last_good(parts)})"
+            raise failure from error
+        if not call.finite:
+            raise self._not_a_number(parts, step + call.steps)
+        return call
+
+    def _not_a_number(self, parts: Parts, step: int) -> TrainerError:
+        return TrainerError(
+            ExitCode.DEFECT,
+            "UNCLASSIFIED",
+            f"loss or gradient is NaN or infinite at step {step}, which is not saved; "
+            f"{self._last_good(parts)}",
+            "resume with a smaller --learning_rate, --clip_norm 1 or --warmup_steps; the resumed "
+            "run takes them over",
+        )
+
+    @staticmethod
+    def _last_good(parts: Parts) -> str:
+        saved = parts.checkpoints.last_saved
+        return f"the last good checkpoint is ckpt-{saved}" if saved else "no checkpoint exists yet"
+
     def _boundary(self, step: int, target: int) -> int:
-        every = self._config.checkpoint_every
-        return min(target, (step // every + 1) * every) if every else target
+        """Return the next step at which something has to happen between device calls."""
+        rhythms = (self._config.checkpoint_every, self._config.eval_every)
+        nexts = [target, *((step // every + 1) * every for every in rhythms if every)]
+        traced = self._profiler.boundary(step)
+        return min(nexts if traced is None else [*nexts, traced])
 
     def _save_due(self, step: int, target: int, saved_at: float) -> bool:
         every, seconds = self._config.checkpoint_every, self._config.checkpoint_seconds
@@ -181,37 +167,28 @@ class Job:
             return True
         return bool(seconds) and time.monotonic() - saved_at >= seconds
 
-    def _event_due(self) -> bool:
-        return time.monotonic() - self._last_event >= STEP_EVENT_SECONDS
+    def _evaluation_due(self, step: int, target: int) -> bool:
+        every = self._config.eval_every
+        return bool(every) and step % every == 0 and step < target
 
-    def _tell_step(self, parts: _Parts, step: int, measured: Measured) -> None:
-        if not math.isfinite(measured.loss):
-            raise TrainerError(
-                ExitCode.DEFECT,
-                "UNCLASSIFIED",
-                f"the loss is {measured.loss} at step {step}; this state is not saved",
-                "resume with a smaller --learning_rate; the last checkpoint is from before",
-            )
-        self._last_event = time.monotonic()
-        step_time = measured.wall_s / measured.steps
-        self._events.emit(
-            "step",
-            f"step {step}/{parts.target} loss {measured.loss:.4f} accuracy {measured.accuracy:.4f}",
-            step=step,
-            target_step=parts.target,
-            epoch=(step - 1) // parts.training.steps_per_epoch,
-            loss=finite(measured.loss),
-            accuracy=finite(measured.accuracy),
-            examples_per_second=finite(self._config.batch_size / step_time, 1),
-            step_time_s=finite(step_time),
-            input_wait_fraction=finite(min(1.0, measured.waited_s / measured.wall_s), 4),
-            device_fraction=finite(min(1.0, measured.computed_s / measured.wall_s), 4),
-        )
+    def _tell_step(self, parts: Parts, reports: StepReports, step: int) -> None:
+        numbers = reports.tell(step, parts.state.schedule.at(step - 1))
+        if self._summaries and numbers:
+            self._after_summary(self._summaries.write(step, numbers))
 
-    def _save(self, parts: _Parts, step: int) -> None:
+    def _after_summary(self, problem: str | None) -> None:
+        if problem:
+            self._warn(problem)
+
+    def _save(self, parts: Parts, step: int) -> None:
         if step == 0:
             return
-        saved = parts.checkpoints.save(step)
+        if not parts.state.weights_are_finite():
+            raise self._not_a_number(parts, step)
+        extra = {STATE_KEY: self._early.state()} if self._config.early_stop else {}
+        saved = parts.checkpoints.save(step, extra)
+        if self._summaries:
+            self._after_summary(self._summaries.flush())
         if saved:
             self._events.emit(
                 "checkpoint",
@@ -222,24 +199,60 @@ class Job:
                 bytes=saved.bytes,
             )
 
+    def _evaluate_between(self, parts: Parts, step: int) -> None:
+        measured = self._evaluate(parts, step)
+        if measured is None or not self._config.early_stop:
+            return
+        if self._early.observe(step, measured.loss):
+            self._best(parts).save(step)
+        elif self._early.due:
+            self._events.emit(
+                "early_stop",
+                f"stopping at step {step}: no lower held-out loss since step "
+                f"{self._early.best_step} ({self._early.best_loss:.4f})",
+                step=step,
+                best_step=self._early.best_step,
+                best_loss=finite(self._early.best_loss),
+            )
+
+    def _best(self, parts: Parts) -> BestWeights:
+        return BestWeights(parts.state.model, self._config.model_dir, self._warn)
+
+    def _evaluate(self, parts: Parts, step: int) -> Measured | None:
+        """Evaluate and tell the figures; None if a request to stop came before the end."""
+        batches = parts.evaluation.batches(parts.evaluation_batch(self._config.batch_size))
+        measured = parts.loop.evaluate(batches, lambda: self._stop.reason is not None)
+        if measured is None:
+            return None
+        figures: dict[str, Any] = {
+            "loss": finite(measured.loss),
+            "accuracy": finite(measured.accuracy),
+        }
+        self._events.emit(
+            "eval",
+            f"held-out loss {measured.loss:.4f} accuracy {measured.accuracy:.4f}",
+            step=step,
+            **figures,
+            examples=parts.evaluation.examples,
+        )
+        if self._summaries:
+            named = {f"eval_{name}": value for name, value in figures.items()}
+            self._after_summary(self._summaries.write(step, named))
+        return measured
+
     def _preempted(self, step: int) -> ExitCode:
         reason = self._stop.reason or "asked to stop"
         tell_preempted(self._events, step, reason, self._stop.age_s)
         return ExitCode.PREEMPTED
 
-    def _finish(self, parts: _Parts, step: int) -> ExitCode:
-        trained = parts.loop.evaluate(parts.evaluation.batches(self._evaluation_batch(parts)))
-        examples = len(parts.evaluation.labels)
-        self._events.emit(
-            "eval",
-            f"held-out loss {trained.loss:.4f} accuracy {trained.accuracy:.4f}",
-            step=step,
-            loss=finite(trained.loss),
-            accuracy=finite(trained.accuracy),
-            examples=examples,
-        )
-        if self._stop.reason:
+    def _finish(self, parts: Parts, step: int) -> ExitCode:
+        best = self._early.best_step
+        at_best = self._early.due and best is not None and self._best(parts).restore(best)
+        trained = self._evaluate(parts, best if at_best and best else step)
+        if trained is None or self._stop.reason:
             return self._preempted(step)
+        if not math.isfinite(trained.loss):
+            raise self._not_a_number(parts, step)
         path = export.export_model(parts.state.model, self._config.model_dir, step)
         digest = weights_sha256(parts.state.model)
         metrics = {
@@ -247,6 +260,10 @@ class Job:
             "eval_accuracy": finite(trained.accuracy),
             "weights_sha256": digest,
         }
+        if at_best:
+            metrics["best_step"] = best
+        if self._summaries:
+            self._after_summary(self._summaries.flush())
         self._events.emit(
             "finish",
             f"finished at step {step}: held-out accuracy {trained.accuracy:.4f}",
@@ -254,9 +271,6 @@ class Job:
             metrics=metrics,
             export=path,
             weights_sha256=digest,
+            performance=self._performance,
         )
         return ExitCode.FINISHED
-
-    def _evaluation_batch(self, parts: _Parts) -> int:
-        replicas = parts.state.device.count
-        return max(replicas, min(256, self._config.batch_size) // replicas * replicas)

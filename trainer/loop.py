@@ -11,15 +11,32 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import keras
 import tensorflow as tf
 
-from trainer.model import build_model
+from trainer.data.order import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainer.devices import Device
+    from trainer.data.loading import TrainingData
+    from trainer.training_state import TrainingState
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one device call did.
+
+    Attributes:
+        steps: training steps done; fewer than asked for only if the last one went wrong.
+        waited_s: time inside the call spent waiting for the input.
+        step_times_s: duration of each step, waiting included.
+        finite: whether loss and gradients of the last step are numbers.
+    """
+
+    steps: int
+    waited_s: float
+    step_times_s: Any
+    finite: bool
 
 
 @dataclass(frozen=True)
@@ -59,58 +76,51 @@ class CallSizer:
         self.steps = max(1, min(wanted, self.steps * 2, 10_000))
 
 
-class TrainingState:
-    """Model, optimizer and metrics, made inside the strategy's scope."""
-
-    def __init__(self, device: Device, *, compute_type: str, seed: int, rate: float) -> None:
-        policy = "mixed_bfloat16" if compute_type == "bfloat16" else "float32"
-        keras.mixed_precision.set_global_policy(policy)
-        keras.utils.set_random_seed(seed)
-        self.device = device
-        self.step = tf.Variable(0, dtype=tf.int64, trainable=False, name="step")
-        with device.strategy.scope():
-            self.model = build_model()
-            self.optimizer = keras.optimizers.Adam(rate)
-            self.optimizer.build(self.model.trainable_variables)
-            self.totals = [_total("loss"), _total("right"), _total("examples")]
-
-
-def _total(name: str) -> Any:
-    return tf.Variable(
-        0.0,
-        trainable=False,
-        synchronization=tf.VariableSynchronization.ON_READ,
-        aggregation=tf.VariableAggregation.SUM,
-        name=name,
-    )
-
-
 class TrainingLoop:
-    """Runs training steps and evaluation on the device."""
+    """Runs training steps and evaluation on the device.
 
-    def __init__(self, state: TrainingState, *, batch_size: int) -> None:
+    Args:
+        state: what is trained.
+        batch_size: global batch.
+        accumulate: parts in which each replica computes its share of the gradient.
+        clip_norm: largest global norm of the gradient; 0 leaves it as it is.
+    """
+
+    def __init__(
+        self,
+        state: TrainingState,
+        *,
+        batch_size: int,
+        accumulate: int = 1,
+        clip_norm: float = 0.0,
+    ) -> None:
         self._state = state
         self._batch_size = batch_size
+        self._parts = accumulate
+        self._clip_norm = clip_norm
         self._run: Callable[..., Any] = tf.function(self._run_steps, jit_compile=False)
         self._evaluate: Callable[..., Any] = tf.function(self._evaluate_batch, jit_compile=False)
         self._iterator: Any = None
         self._since = 0.0
 
-    def start(self, dataset: Any) -> None:
-        """Take the data from its beginning and trace the training function."""
+    def start(self, data: TrainingData, first_step: int, last_step: int) -> None:
+        """Take the data from a step on and trace the training function."""
+
+        def pieces(context: Any) -> Any:
+            hosts = context.num_input_pipelines
+            replicas = context.num_replicas_in_sync // hosts
+            share = Share(context.input_pipeline_id, hosts, replicas)
+            return data.batches(first_step, last_step, share)
+
         strategy = self._state.device.strategy
-        self._iterator = iter(strategy.experimental_distribute_dataset(dataset))
+        self._iterator = iter(strategy.distribute_datasets_from_function(pieces))
         self._run.get_concrete_function(self._iterator, tf.constant(1))  # type: ignore[attr-defined]
         self._since = time.monotonic()
 
-    def run(self, steps: int) -> tuple[float, float]:
-        """Run that many steps in one device call.
-
-        Returns:
-            Seconds spent waiting for input, and inside device steps.
-        """
-        waited, computed = self._run(self._iterator, tf.constant(steps))
-        return float(waited), float(computed)
+    def run(self, steps: int) -> Call:
+        """Run that many steps in one device call; a step that goes wrong ends it."""
+        done, waited, times, finite = self._run(self._iterator, tf.constant(steps))
+        return Call(int(done), float(waited), times.numpy()[: int(done)], bool(finite))
 
     def take_measures(self, steps: int, waited_s: float, computed_s: float) -> Measured:
         """Return the measures since the last call of this method, and begin anew."""
@@ -123,23 +133,29 @@ class TrainingLoop:
         count = examples or math.nan
         return Measured(steps, wall, waited_s, computed_s, loss / count, right / count)
 
-    def _run_steps(self, iterator: Any, count: Any) -> tuple[Any, Any]:
+    def _run_steps(self, iterator: Any, count: Any) -> tuple[Any, Any, Any, Any]:
         waited = tf.zeros([], tf.float64)
-        computed = tf.zeros([], tf.float64)
-        for _ in tf.range(count):
-            with tf.control_dependencies([waited, computed]):
+        times = tf.TensorArray(tf.float64, size=count, element_shape=[])
+        done = tf.zeros([], tf.int32)
+        finite = tf.constant(True)
+        last = tf.timestamp()
+        while tf.logical_and(done < count, finite):
+            with tf.control_dependencies([last]):
                 began = tf.timestamp()
             with tf.control_dependencies([began]):
                 batch = next(iterator)
             with tf.control_dependencies(self._local(batch)):
                 ready = tf.timestamp()
             with tf.control_dependencies([ready]):
-                loss = self._state.device.strategy.run(self._train_batch, args=batch)
-            with tf.control_dependencies(self._local(loss)):
-                done = tf.timestamp()
+                health = self._state.device.strategy.run(self._train_batch, args=batch)
+            healths = self._local(health)
+            with tf.control_dependencies(healths):
+                last = tf.timestamp()
+            finite = tf.math.is_finite(tf.add_n(healths))
             waited += ready - began
-            computed += done - ready
-        return waited, computed
+            times = times.write(done, last - began)
+            done += 1
+        return done, waited, times.stack(), finite
 
     def _local(self, values: Any) -> list[Any]:
         strategy = self._state.device.strategy
@@ -148,18 +164,63 @@ class TrainingLoop:
         return list(tf.nest.flatten(local))
 
     def _train_batch(self, images: Any, labels: Any) -> Any:
+        """Train on one replica's part; returns a number that is finite if all went well."""
         model, optimizer = self._state.model, self._state.optimizer
+        loss, gradients = self._gradients(images, labels)
+        gradients, norm = self._clip(gradients)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        # Reading the weights makes the result depend on the update, so the time includes it.
+        weights = [tf.identity(variable.value) for variable in model.trainable_variables]
+        with tf.control_dependencies(weights):
+            return (loss + norm) * 0.0
+
+    def _clip(self, gradients: list[Any]) -> tuple[list[Any], Any]:
+        """Return gradients of a bounded norm over all replicas, and the norm of these ones."""
+        if not self._clip_norm:
+            return gradients, tf.linalg.global_norm(gradients)
+        context = tf.distribute.get_replica_context()
+        replicas = self._state.device.count
+        summed = gradients
+        if replicas > 1:
+            summed = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        norm = tf.linalg.global_norm(summed)
+        factor = self._clip_norm / tf.maximum(norm, self._clip_norm)
+        return [gradient * factor for gradient in gradients], norm
+
+    def _gradients(self, images: Any, labels: Any) -> tuple[Any, list[Any]]:
+        if self._parts == 1:
+            return self._gradients_of_part(images, labels)
+        parts = self._parts
+        shape = self._state.spec.image_shape
+        image_parts = tf.reshape(images, [parts, images.shape[0] // parts, *shape])
+        label_parts = tf.reshape(labels, [parts, images.shape[0] // parts])
+        variables = self._state.model.trainable_variables
+        zeros = [tf.zeros(variable.shape, variable.dtype) for variable in variables]
+
+        def one(part: Any, loss: Any, *sums: Any) -> Any:
+            of_part, gradients = self._gradients_of_part(image_parts[part], label_parts[part])
+            added = [total + each for total, each in zip(sums, gradients, strict=True)]
+            return (part + 1, loss + of_part, *added)
+
+        _, loss, *gradients = tf.while_loop(
+            lambda part, *_: part < parts,
+            one,
+            (tf.constant(0), tf.constant(0.0), *zeros),
+            parallel_iterations=1,
+            maximum_iterations=parts,
+        )
+        return loss, gradients
+
+    def _gradients_of_part(self, images: Any, labels: Any) -> tuple[Any, list[Any]]:
+        model = self._state.model
         with tf.GradientTape() as tape:
             logits = model(images, training=True)
             losses = _losses(labels, logits)
             loss = tf.reduce_sum(losses) / self._batch_size
-        variables = model.trainable_variables
-        gradients = tape.gradient(loss, [variable.value for variable in variables])
-        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        variables = [variable.value for variable in model.trainable_variables]
+        gradients = tape.gradient(loss, variables)
         self._count(losses, labels, logits, tf.ones_like(losses))
-        # Reading the weights makes the result depend on the update, so the time includes it.
-        with tf.control_dependencies([tf.identity(variable.value) for variable in variables]):
-            return tf.identity(loss)
+        return loss, gradients
 
     def _count(self, losses: Any, labels: Any, logits: Any, weights: Any) -> None:
         right = tf.cast(tf.equal(tf.argmax(logits, -1, tf.int32), labels), tf.float32)
@@ -167,12 +228,18 @@ class TrainingLoop:
         for total, values in zip(self._state.totals, sums, strict=True):
             total.assign_add(tf.reduce_sum(values))
 
-    def evaluate(self, batches: Any) -> Measured:
-        """Return loss and accuracy over held-out batches of (images, labels, weights)."""
+    def evaluate(self, batches: Any, cancelled: Callable[[], bool]) -> Measured | None:
+        """Return loss and accuracy over held-out batches of (images, labels, weights).
+
+        None if `cancelled` said yes between two batches.
+        """
         self.take_measures(0, 0.0, 0.0)
         strategy = self._state.device.strategy
         replicas = self._state.device.count
         for batch in batches:
+            if cancelled():
+                self.take_measures(0, 0.0, 0.0)
+                return None
 
             def part(context: Any, arrays: Any = batch) -> Any:
                 size = len(arrays[0]) // replicas

@@ -1,4 +1,4 @@
-"""The CNN, its device step, and the identity of its weights."""
+"""The models, their cost, and the identity of their weights."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from typing import Any
 
 import keras
 
-CLASSES = 10
-IMAGE_SHAPE = (28, 28, 1)
+from trainer.model_specs import CNN, ModelSpec
+
+CLASSES = CNN.classes
+IMAGE_SHAPE = CNN.image_shape
 
 
-def build_model() -> Any:
-    """Return the uncompiled CNN: logits [batch, 10] from uint8 images [batch, 28, 28, 1].
+def build_model(spec: ModelSpec = CNN) -> Any:
+    """Return an uncompiled model: logits [batch, classes] from uint8 images [batch, *image_shape].
 
     The cast happens inside, so that a quarter of the bytes of float images crosses to the device.
     The logits are float32 whatever the compute type, for a stable loss.
     """
+    if spec.name == "resnet50":
+        from trainer.resnet import build_resnet50
+
+        return build_resnet50(spec)
     layers = keras.layers
     return keras.Sequential(
         [
-            keras.Input(IMAGE_SHAPE, dtype="uint8"),
+            keras.Input(spec.image_shape, dtype="uint8"),
             layers.Rescaling(1.0 / 255, name="scale"),
             layers.Conv2D(32, 3, activation="relu", name="conv1"),
             layers.MaxPooling2D(name="pool1"),
@@ -29,11 +35,34 @@ def build_model() -> Any:
             layers.MaxPooling2D(name="pool2"),
             layers.Flatten(name="flatten"),
             layers.Dense(64, activation="relu", name="hidden"),
-            layers.Dense(CLASSES, name="logits"),
+            layers.Dense(spec.classes, name="logits"),
             layers.Activation("linear", dtype="float32", name="logits_float32"),
         ],
         name="digits_cnn",
     )
+
+
+def flops_per_example(model: Any) -> int:
+    """Return the floating-point operations of training on one example, as MFU counts them.
+
+    Multiply and add count as two; the backward pass costs twice the forward pass. Layers other
+    than convolutions and dense ones are left out, as is usual.
+    """
+    forward = 0
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.Conv2D):
+            _, height, width, _ = layer.output.shape
+            forward += 2 * height * width * _size(layer.kernel.shape)
+        elif isinstance(layer, keras.layers.Dense):
+            forward += 2 * _size(layer.kernel.shape)
+    return 3 * forward
+
+
+def _size(shape: Any) -> int:
+    size = 1
+    for each in shape:
+        size *= int(each)
+    return size
 
 
 def signature(model: Any) -> str:

@@ -28,7 +28,7 @@ def labels_of(dataset: Any) -> list[list[int]]:
 
 
 def test_embedded_digits_are_split_evenly() -> None:
-    from trainer.data import load
+    from trainer.data.loading import load
 
     training, evaluation = load(config("--batch_size", "100"))
     assert (training.examples, training.steps_per_epoch) == (4000, 40)
@@ -40,7 +40,7 @@ def test_embedded_digits_are_split_evenly() -> None:
 
 
 def test_order_is_a_function_of_seed_epoch_and_step() -> None:
-    from trainer.data import load
+    from trainer.data.loading import load
 
     training, _ = load(config("--batch_size", "500", "--seed", "3"))
     straight = labels_of(training.batches(0, 20))
@@ -55,7 +55,7 @@ def test_order_is_a_function_of_seed_epoch_and_step() -> None:
 
 
 def test_held_out_is_padded_with_weight_zero() -> None:
-    from trainer.data import load
+    from trainer.data.loading import load
 
     _, evaluation = load(config())
     batches = list(evaluation.batches(300))
@@ -89,7 +89,7 @@ def write_records(path: Path, form: str, count: int, first: int = 0) -> None:
 
 @pytest.mark.parametrize(("form", "suffix"), [("raw", ""), ("png", ""), ("float", ".gz")])
 def test_tfrecords_of_each_form(tmp_path: Path, form: str, suffix: str) -> None:
-    from trainer.data import load
+    from trainer.data.loading import load
 
     for part in (0, 1):
         write_records(tmp_path / f"train-{part}{suffix}", form, 20, 20 * part)
@@ -105,24 +105,25 @@ def test_tfrecords_of_each_form(tmp_path: Path, form: str, suffix: str) -> None:
         assert (images.numpy()[:, 0, 0, 0] % 10).tolist() == labels.numpy().tolist()
 
 
-def test_streamed_records_resume_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from trainer import data
+def test_streamed_records_resume_exactly(tmp_path: Path) -> None:
+    from trainer.data.loading import load
+    from trainer.data.streamed import StreamedData
 
-    monkeypatch.setattr(data, "IN_MEMORY_BYTES", 0)
     for part in range(3):
         write_records(tmp_path / f"train-{part}", "raw", 16, 16 * part)
     files = f"--train_files {tmp_path}/train-* --eval_files {tmp_path}/train-0".split()
-    training, _ = data.load(config(*files, "--batch_size", "8"))
-    assert isinstance(training, data.StreamedData)
+    settings = config(*files, "--batch_size", "8", "--memory_mb", "0")
+    training, _ = load(settings)
+    assert isinstance(training, StreamedData)
     straight = labels_of(training.batches(0, 14))
-    again, _ = data.load(config(*files, "--batch_size", "8"))
+    again, _ = load(settings)
     assert labels_of(again.batches(0, 14)) == straight
     assert labels_of(again.batches(9, 14)) == straight[9:]
 
 
 @pytest.mark.parametrize("content", [b"", b"no record at all, but long enough for a header"])
 def test_bad_record_file_ends_66(tmp_path: Path, content: bytes) -> None:
-    from trainer.data import load
+    from trainer.data.loading import load
 
     (tmp_path / "bad").write_bytes(content)
     files = f"--train_files {tmp_path}/bad --eval_files {tmp_path}/bad".split()

@@ -1,0 +1,87 @@
+"""A trace of a few steps for TensorBoard's or XProf's profiler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+from trainer.faults import one_line
+
+if TYPE_CHECKING:
+    from trainer.events import EventWriter
+
+
+class Profiler:
+    """Traces the steps asked for, once.
+
+    Args:
+        wanted: first step and number of steps, or None for no trace.
+        model_dir: the trace goes to `<model_dir>/profile`.
+        events: told where the trace lies, or why there is none.
+    """
+
+    def __init__(self, wanted: tuple[int, int] | None, model_dir: str, events: EventWriter) -> None:
+        self._wanted = wanted
+        self._folder = f"{model_dir.rstrip('/')}/profile"
+        self._events = events
+        self._running = False
+
+    def boundary(self, step: int) -> int | None:
+        """Return the next step at which the trace begins or ends."""
+        if self._wanted is None:
+            return None
+        first, count = self._wanted
+        return next((each for each in (first, first + count) if each > step), None)
+
+    def at(self, step: int) -> None:
+        """Begin or end the trace if it is time for that; called between device calls."""
+        if self._wanted is None:
+            return
+        first, count = self._wanted
+        if self._running and step >= first + count:
+            self.stop(step)
+        elif not self._running and step > first:
+            self._warn(f"step {first} is done already, so it is not traced")
+            self._wanted = None
+        elif step == first:
+            self._start()
+
+    def _start(self) -> None:
+        try:
+            tf.profiler.experimental.start(self._folder)
+        except (tf.errors.OpError, RuntimeError) as error:
+            self._warn(f"the profiler cannot be started: {one_line(str(error), 200)}")
+            self._wanted = None
+            return
+        self._running = True
+
+    def stop(self, step: int) -> None:
+        """End a trace that runs, and tell its file."""
+        if not self._running or self._wanted is None:
+            return
+        first, _ = self._wanted
+        self._running, self._wanted = False, None
+        try:
+            tf.profiler.experimental.stop()
+            files = tf.io.gfile.glob(f"{self._folder}/plugins/profile/*/*.xplane.pb")
+        except (tf.errors.OpError, RuntimeError) as error:
+            self._warn(f"the trace was not written: {one_line(str(error), 200)}")
+            return
+        if not files:
+            self._warn("the profiler wrote no trace")
+            return
+        path = max(files, key=lambda name: tf.io.gfile.stat(name).mtime_nsec)
+        self._events.emit(
+            "profile",
+            f"traced steps {first} to {step - 1}: {path}",
+            step=step,
+            first_step=first,
+            steps=step - first,
+            path=path,
+            hint=f"look at it with: pip install tensorboard-plugin-profile; "
+            f"tensorboard --logdir {self._folder}",
+        )
+
+    def _warn(self, message: str) -> None:
+        self._events.emit("warning", f"--profile: {message}", severity="WARNING")
