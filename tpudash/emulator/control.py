@@ -9,10 +9,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf import json_format, struct_pb2
-from google.rpc import code_pb2
 
-from tpudash.emulator.errors import invalid_argument, make_status
-from tpudash.emulator.faults import CONTROL_SERVICE, Fault, FaultKind
+from tpudash.emulator.errors import invalid_argument
+from tpudash.emulator.fault_rules import CONTROL_SERVICE, parse_fault, shown_fault
 from tpudash.emulator.messages import state_name
 from tpudash.emulator.rpc import Call, Method, Service
 from tpudash.emulator.world.limits import RESERVED
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 Answer = dict[str, Any]
 _FIRST_TURN_S = 0.01
-_ERROR_KINDS = frozenset({FaultKind.ERROR, FaultKind.OPERATION_FAILS})
 
 
 class ControlService:
@@ -86,7 +84,7 @@ class ControlService:
                 {"place": place, "name": name, "limit": limit}
                 for (place, name), limit in world.quotas.limits.items()
             ],
-            "faults": [_fault(rule) for rule in world.faults.rules],
+            "faults": [shown_fault(rule) for rule in world.faults.rules],
             "log_entries": len(world.logs),
         }
 
@@ -158,32 +156,16 @@ class ControlService:
     async def fault(self, request: Answer) -> Answer:
         """Put a fault in force.
 
-        `kind`, and as the kind needs them `method` (pattern), `zone`, `latency_s`, `probability`,
-        `count`, `code` (name of a status code), `message`, `details` (messages as JSON with @type).
+        `kind`, and as the kind needs them `method` (pattern), `zone`, `probability`, `count`,
+        `after_s`, `for_s`, `every_s`, `latency_s`, `code` (name of a status code, or an HTTP
+        status), `message`, `details` (messages as JSON with @type), `page_size`, `lag_s`,
+        `skew_s`, `accelerator_type`, `rate_per_hour`, `notice_s`, `seed`.
         """
-        try:
-            kind = FaultKind(str(request.get("kind", "")))
-        except ValueError:
-            kinds = ", ".join(FaultKind)
-            raise invalid_argument(f"kind must be one of {kinds}") from None
-        zone = str(request.get("zone", "*"))
-        if kind is FaultKind.UNREACHABLE_ZONE and zone not in self._world.catalogue.zones:
-            raise invalid_argument(f'unreachable-zone needs a zone, and "{zone}" is none')
-        count = request.get("count")
-        rule = self._world.faults.add(
-            kind,
-            method=str(request.get("method", "*")),
-            zone=zone,
-            latency_s=_number(request, "latency_s", 0.0),
-            probability=_number(request, "probability", 1.0),
-            remaining=None if count is None else int(count),
-            status=_status(request) if kind in _ERROR_KINDS else None,
-        )
-        return _fault(rule)
+        return shown_fault(self._world.faults.add(parse_fault(request)))
 
     async def list_faults(self, _: Answer) -> Answer:
         """Return the faults in force."""
-        return {"faults": [_fault(rule) for rule in self._world.faults.rules]}
+        return {"faults": [shown_fault(rule) for rule in self._world.faults.rules]}
 
     async def clear_faults(self, request: Answer) -> Answer:
         """Take fault number `id` out of force, or all."""
@@ -235,31 +217,3 @@ def _number(request: Answer, key: str, default: float) -> float:
 
 def _limit(request: Answer, key: str) -> int | None:
     return None if request.get(key) is None else int(_number(request, key, 0))
-
-
-def _status(request: Answer) -> Any:
-    """Build the status of a fault from a code's name, a text and details in JSON."""
-    name = str(request.get("code", "UNAVAILABLE")).upper().replace("-", "_")
-    if name not in code_pb2.Code.keys():  # noqa: SIM118  (an enum wrapper, not a dict)
-        raise invalid_argument(f'"{name}" is not a status code')
-    status = make_status(code_pb2.Code.Value(name), str(request.get("message", name)))
-    for detail in request.get("details", []):
-        try:
-            json_format.ParseDict(detail, status.details.add())
-        except (json_format.ParseError, TypeError) as error:
-            raise invalid_argument(f"details: {error}") from error
-    return status
-
-
-def _fault(rule: Fault) -> Answer:
-    return {
-        "id": rule.id,
-        "kind": rule.kind.value,
-        "method": rule.method,
-        "zone": rule.zone,
-        "latency_s": rule.latency_s,
-        "probability": rule.probability,
-        "remaining": rule.remaining,
-        "code": code_pb2.Code.Name(rule.status.code),
-        "message": rule.status.message,
-    }

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tpudash.clock import SystemClock
 from tpudash.emulator.control import ControlService
 from tpudash.emulator.counters import CallCounters
-from tpudash.emulator.grpc_face import LOOPBACK, GrpcFace
+from tpudash.emulator.dispatch import Dispatcher
+from tpudash.emulator.grpc_face import GrpcFace
 from tpudash.emulator.machines.host import ProcessHost
-from tpudash.emulator.services.all import google_services
+from tpudash.emulator.ports import LOOPBACK
+from tpudash.emulator.rest.face import RestFace
+from tpudash.emulator.services.all import GoogleServices
 from tpudash.emulator.state_dir import StateDirLock
 from tpudash.emulator.telemetry import Telemetry
 from tpudash.emulator.world.validation import tensorflow_installed
@@ -50,6 +53,8 @@ class Emulator:
         """Set when someone asks the emulator to end."""
 
         self.endpoint = ""
+        self.rest_endpoint = ""
+        self._faces: list[GrpcFace | RestFace] = []
 
     async def start(self) -> None:
         """Take the state folder, take up the state in it, and serve.
@@ -66,22 +71,37 @@ class Emulator:
             self.host.on_lost = self.world.lifecycle.events.lose_machine
             self.counters = CallCounters()
             self.telemetry = Telemetry(self.world, self.host)
-            services = [*google_services(self.world), ControlService(self).table()]
-            self._face = GrpcFace(services, self.world.faults, self.counters)
-            port = await self._face.start(self.settings.port)
+            await self._serve()
         except BaseException:
+            await self._stop_serving()
             self._lock.close()
             raise
-        self.endpoint = self.host.endpoint = f"{LOOPBACK}:{port}"
         self.world.resume()
         self.telemetry.start()
+
+    async def _serve(self) -> None:
+        """Open every face."""
+        services = GoogleServices(self.world)
+        dispatcher = Dispatcher(self.world.faults, self.counters)
+        tables = [*services.over_grpc(), ControlService(self).table()]
+        grpc_face = GrpcFace(tables, dispatcher)
+        port = await grpc_face.start(self.settings.port)
+        self._faces.append(grpc_face)
+        self.endpoint = self.host.endpoint = f"{LOOPBACK}:{port}"
+        rest_face = RestFace(services.over_rest(), dispatcher, self.world.clock)
+        self.rest_endpoint = f"{LOOPBACK}:{await rest_face.start(self.settings.rest_port)}"
+        self._faces.append(rest_face)
+
+    async def _stop_serving(self) -> None:
+        while self._faces:
+            await self._faces.pop().stop()
 
     async def stop(self) -> None:
         """End the nodes' processes, stop serving and let go of the folder."""
         await self.telemetry.stop()
         await self.world.tasks.cancel_all()
         await self.host.stop_all()
-        await self._face.stop()
+        await self._stop_serving()
         await self.world.close()
         self._lock.close()
 
@@ -90,6 +110,7 @@ class Emulator:
         return {
             "endpoint": self.endpoint,
             "control": self.endpoint,
+            "rest_endpoint": self.rest_endpoint,
             "pid": os.getpid(),
             "state_dir": str(self.settings.state_dir),
             "bucket": str(self.settings.bucket),

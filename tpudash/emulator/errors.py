@@ -42,6 +42,10 @@ class ApiError(Exception):
         return error
 
 
+class ConnectionLostError(ApiError):
+    """The connection breaks instead of an answer: UNAVAILABLE where it cannot be broken."""
+
+
 def invalid_argument(message: str, *details: Any) -> ApiError:
     """Return a plain INVALID_ARGUMENT."""
     return ApiError(code_pb2.INVALID_ARGUMENT, message, *details)

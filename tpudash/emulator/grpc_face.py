@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import socket
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
-from google.rpc import code_pb2
 from grpc_status import rpc_status
 
-from tpudash.emulator.errors import ApiError, make_status
-from tpudash.emulator.rpc import Call
-from tpudash.errors import ConfigurationError
+from tpudash.emulator.dispatch import status_of
+from tpudash.emulator.ports import LOOPBACK, port_error, probe_port
+from tpudash.emulator.rpc import Call, LazyService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
-    from tpudash.emulator.counters import CallCounters
-    from tpudash.emulator.faults import Faults
+    from tpudash.emulator.dispatch import Dispatcher
     from tpudash.emulator.rpc import Method, Service
 
-LOOPBACK = "127.0.0.1"
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024
-_log = logging.getLogger(__name__)
 
 
 class GrpcFace:
     """Binds services to a `grpc.aio` server."""
 
-    def __init__(self, services: Iterable[Service], faults: Faults, counters: CallCounters) -> None:
+    def __init__(self, services: Iterable[Service | LazyService], dispatcher: Dispatcher) -> None:
         self._services = tuple(services)
-        self._faults = faults
-        self._counters = counters
+        self._dispatcher = dispatcher
         self._server: grpc.aio.Server | None = None
 
     async def start(self, port: int) -> int:
@@ -43,7 +36,7 @@ class GrpcFace:
         Raises:
             ConfigurationError: The port is taken or may not be used.
         """
-        _probe(port)
+        probe_port(port, "--port")
         options = [
             ("grpc.so_reuseport", 0),  # else a second server would share the port in silence
             ("grpc.max_receive_message_length", _MAX_REQUEST_BYTES),
@@ -55,7 +48,7 @@ class GrpcFace:
         try:
             bound = server.add_insecure_port(f"{LOOPBACK}:{port}")
         except RuntimeError as error:
-            raise _port_error(port, str(error)) from error
+            raise port_error(port, "--port", str(error)) from error
         await server.start()
         self._server = server
         return int(bound)
@@ -65,7 +58,9 @@ class GrpcFace:
         if self._server is not None:
             await self._server.stop(grace=0.2)
 
-    def _handler(self, service: Service) -> grpc.GenericRpcHandler[Any, Any]:
+    def _handler(self, service: Service | LazyService) -> grpc.GenericRpcHandler[Any, Any]:
+        if isinstance(service, LazyService):
+            return _LazyHandler(service, self._handler)
         handlers = {}
         for method in service.methods:
             full_name = f"{service.name}/{method.name}"
@@ -82,15 +77,10 @@ class GrpcFace:
 
     def _unary(self, full_name: str, method: Method) -> Callable[..., Any]:
         async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-            self._counters.count(full_name, mutating=method.mutating)
             try:
-                await self._faults.before(full_name, request)
-                response = await method.function(request, _call(full_name, context))  # type: ignore[misc]
-                self._faults.after(full_name, request)
+                return await self._dispatcher.unary(method, request, _call(full_name, context))
             except Exception as error:  # noqa: BLE001  (the edge of a call: every fault is answered)
-                status = _status_of(error, full_name)
-            else:
-                return response
+                status = status_of(error, full_name)
             await _abort(context, status)
             return None
 
@@ -100,15 +90,15 @@ class GrpcFace:
         async def answer(
             requests: AsyncIterator[Any], context: grpc.aio.ServicerContext[Any, Any]
         ) -> AsyncIterator[Any]:
-            self._counters.count(full_name, mutating=method.mutating)
+            self._dispatcher.counters.count(full_name, mutating=method.mutating)
             try:
-                await self._faults.before(full_name, None)
+                await self._dispatcher.faults.before(full_name, None)
                 async for response in method.function(requests, _call(full_name, context)):  # type: ignore[union-attr]
                     yield response
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001  (the edge of a call: every fault is answered)
-                status = _status_of(error, full_name)
+                status = status_of(error, full_name)
             else:
                 return
             await _abort(context, status)
@@ -116,22 +106,21 @@ class GrpcFace:
         return answer
 
 
-def _probe(port: int) -> None:
-    """Try the port first: the library's own complaint would go to stderr in its own words."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            raise _port_error(port, error.strerror or str(error)) from error
+class _LazyHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+    """Builds the handler of a service at the first call to it."""
 
+    def __init__(self, service: LazyService, build: Callable[[Service], Any]) -> None:
+        self._service = service
+        self._build = build
+        self._handler: Any = None
 
-def _port_error(port: int, reason: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"port {port} of {LOOPBACK} cannot be used",
-        detail=reason,
-        hint="choose another with --port, or --port 0 for any free one",
-    )
+    def service(self, handler_call_details: Any) -> Any:
+        """Return the handler of a method, None if it is another service's."""
+        if not handler_call_details.method.startswith(f"/{self._service.name}/"):
+            return None
+        if self._handler is None:
+            self._handler = self._build(self._service.table())
+        return self._handler.service(handler_call_details)
 
 
 async def _abort(context: Any, status: Any) -> None:
@@ -141,10 +130,3 @@ async def _abort(context: Any, status: Any) -> None:
 def _call(full_name: str, context: grpc.aio.ServicerContext[Any, Any]) -> Call:
     pairs = context.invocation_metadata() or ()
     return Call(full_name, {key.lower(): str(value) for key, value in pairs})
-
-
-def _status_of(error: Exception, full_name: str) -> Any:
-    if isinstance(error, ApiError):
-        return error.status
-    _log.error("defect while answering %s", full_name, exc_info=error)
-    return make_status(code_pb2.INTERNAL, f"Internal error encountered in {full_name}.")

@@ -24,6 +24,9 @@ class Call:
     metadata: dict[str, str] = field(default_factory=dict)
     """Request metadata by lower-case key."""
 
+    version: str = ""
+    """Version of the API in the request's path; over gRPC only the method's name tells it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -50,6 +53,14 @@ class Service:
     """Full name, `google.cloud.tpu.v2.Tpu`."""
 
     methods: tuple[Method, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LazyService:
+    """A service whose messages are imported only when somebody calls it."""
+
+    name: str
+    table: Callable[[], Service]
 
 
 def raw(message_class: Any) -> Any:

@@ -16,8 +16,17 @@ class EmulatorSettings:
     port: int = 0
     """Port on 127.0.0.1; 0 lets the system choose."""
 
+    rest_port: int = 0
+    """Port of the REST face; 0 lets the system choose."""
+
+    storage_port: int = 0
+    """Port of the Cloud Storage face; 0 lets the system choose."""
+
     ready_file: Path | None = None
     """Where to announce the endpoint once calls are answered."""
+
+    faults_file: Path | None = None
+    """Faults that are in force from the start, in JSON or YAML."""
 
     seed: int | None = None
     """Seed of every random choice; None takes one from the system."""

@@ -11,6 +11,8 @@ from tpudash.emulator.errors import invalid_field
 from tpudash.emulator.identifiers import parse_parent
 from tpudash.emulator.rpc import Call, Method, Service
 from tpudash.emulator.services.paging import take_page
+from tpudash.emulator.services.versions import shown_in
+from tpudash.emulator.world.operations import Operations
 
 if TYPE_CHECKING:
     from tpudash.emulator.world.world import World
@@ -47,11 +49,17 @@ class OperationsService:
             ),
         )
 
-    async def get(self, request: Any, _: Call) -> Any:
+    async def get(self, request: Any, call: Call) -> Any:
         """Return an operation."""
-        return self._world.operations.get(request.name)
+        return self._shown(self._world.operations.get(request.name), call)
 
-    async def list(self, request: Any, _: Call) -> Any:
+    @staticmethod
+    def _shown(operation: Any, call: Call) -> Any:
+        """Show an operation in the version that asks or, over gRPC, in that which began it."""
+        begun = Operations.metadata(operation).api_version
+        return shown_in(call.version or begun, operation)
+
+    async def list(self, request: Any, call: Call) -> Any:
         """List the operations of a location; the filter knows `done=true` and `done=false`."""
         parse_parent(request.name)
         wanted = request.filter.replace(" ", "")
@@ -67,7 +75,8 @@ class OperationsService:
         page, token = take_page(
             operations, request.page_size, request.page_token, default=500, maximum=1_000
         )
-        return _Pb.ListOperationsResponse(operations=page, next_page_token=token)
+        shown = [self._shown(operation, call) for operation in page]
+        return _Pb.ListOperationsResponse(operations=shown, next_page_token=token)
 
     async def cancel(self, request: Any, _: Call) -> Any:
         """Ask for the end of an operation."""

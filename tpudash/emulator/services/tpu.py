@@ -11,6 +11,7 @@ from tpudash.emulator.errors import ApiError, not_found
 from tpudash.emulator.identifiers import ANY_ZONE, ResourceName, parse_parent, project_number
 from tpudash.emulator.rpc import Call, Method, Service, Unary, raw
 from tpudash.emulator.services.paging import take_page
+from tpudash.emulator.services.views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +35,7 @@ class TpuService:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._views = Views(world)
 
     def table(self) -> Service:
         """Return the service with all its methods."""
@@ -81,21 +83,20 @@ class TpuService:
 
     # ----------------------------------------------------------------- nodes
 
-    async def list_nodes(self, request: Any, _: Call) -> Any:
+    async def list_nodes(self, request: Any, call: Call) -> Any:
         """List the nodes of a zone, or of all zones with those that do not answer named."""
         project, zone = parse_parent(request.parent)
         self._check_zone(zone)
-        records = self._world.nodes.under(project, zone)
         hidden = self._unreachable(zone)
-        reachable = (record.message for record in records if record.name.zone not in hidden)
+        reachable = self._views.nodes(project, zone, hidden, call.method)
         page, token = take_page(reachable, request.page_size, request.page_token, **_PAGE)
         response = raw(cloud_tpu.ListNodesResponse)(nodes=page, next_page_token=token)
         response.unreachable.extend(f"projects/{project}/locations/{zone}" for zone in hidden)
         return response
 
-    async def get_node(self, request: Any, _: Call) -> Any:
+    async def get_node(self, request: Any, call: Call) -> Any:
         """Return one node."""
-        return self._world.nodes.get(request.name).message
+        return self._views.node(request.name, call.method)
 
     async def create_node(self, request: Any, call: Call) -> Any:
         """Begin the creation of a node; a refusal is audited."""
@@ -154,16 +155,12 @@ class TpuService:
 
     # ------------------------------------------------------ queued resources
 
-    async def list_queued_resources(self, request: Any, _: Call) -> Any:
+    async def list_queued_resources(self, request: Any, call: Call) -> Any:
         """List the queued requests of a zone, or of all zones."""
         project, zone = parse_parent(request.parent)
         self._check_zone(zone)
         hidden = self._unreachable(zone)
-        items = (
-            item.message
-            for item in self._world.queued_resources.under(project, zone)
-            if item.name.zone not in hidden
-        )
+        items = self._views.requests(project, zone, hidden, call.method)
         page, token = take_page(items, request.page_size, request.page_token, **_PAGE)
         response = raw(cloud_tpu.ListQueuedResourcesResponse)(
             queued_resources=page, next_page_token=token
@@ -171,9 +168,9 @@ class TpuService:
         response.unreachable.extend(f"projects/{project}/locations/{zone}" for zone in hidden)
         return response
 
-    async def get_queued_resource(self, request: Any, _: Call) -> Any:
+    async def get_queued_resource(self, request: Any, call: Call) -> Any:
         """Return one queued request."""
-        return self._world.queued_resources.get(request.name).message
+        return self._views.request(request.name, call.method)
 
     async def create_queued_resource(self, request: Any, _: Call) -> Any:
         """Queue a request for nodes."""

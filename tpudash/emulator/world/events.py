@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ class HostEvents:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
+        self._hurried: dict[str, asyncio.Event] = {}
 
     async def preempt(self, record: NodeRecord, notice_s: float) -> None:
         """Take a spot or preemptible node back; returns when it is PREEMPTED or otherwise gone.
@@ -98,9 +100,10 @@ class HostEvents:
             raise failed_precondition(f"outcome must be one of {', '.join(_OUTCOMES)}")
         life, name = record.life, str(record.name)
         self._announce_window(record, notice_s, duration_s)
-        await deps.clock.sleep(notice_s)
+        await self._notice(name, notice_s)
         if record.life != life:
             return
+        record.maintenance["maintenance_status"] = "ONGOING"
         deps.audit.instance_event(record, "compute.instances.terminateOnHostMaintenance")
         record.message.health = NodeHealth.UNHEALTHY_MAINTENANCE
         record.message.health_description = "The host is under maintenance"
@@ -112,6 +115,31 @@ class HostEvents:
         if record.life == life:
             await self._leave_maintenance(record, outcome)
 
+    async def _notice(self, name: str, notice_s: float) -> None:
+        """Wait until the window begins, or until someone wants it to."""
+        hurried = self._hurried[name] = asyncio.Event()
+        waiter = asyncio.ensure_future(hurried.wait())
+        timer = asyncio.ensure_future(self._deps.clock.sleep(notice_s))
+        try:
+            await asyncio.wait({waiter, timer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._hurried.pop(name, None)
+            waiter.cancel()
+            timer.cancel()
+
+    async def hurry(self, record: NodeRecord) -> None:
+        """Begin the announced maintenance now; returns when it is over.
+
+        Raises:
+            ApiError: FAILED_PRECONDITION when no window is waited for any more.
+        """
+        hurried = self._hurried.get(str(record.name))
+        if hurried is None:
+            raise failed_precondition(f"The node {record.name.id} has no pending maintenance")
+        hurried.set()
+        while record.maintenance and self._deps.nodes.holds(record):
+            await self._deps.capacity.wait_for_change()
+
     def _announce_window(self, record: NodeRecord, notice_s: float, duration_s: float) -> None:
         start = self._deps.clock.now() + timedelta(seconds=notice_s)
         end = start + timedelta(seconds=duration_s)
@@ -120,7 +148,7 @@ class HostEvents:
             "maintenance_status": "PENDING",
             "window_start_time": start.isoformat().replace("+00:00", "Z"),
             "window_end_time": end.isoformat().replace("+00:00", "Z"),
-            "can_reschedule": "FALSE",
+            "can_reschedule": "TRUE",
         }
         self._deps.nodes.save(record)
         self._deps.host.announce(

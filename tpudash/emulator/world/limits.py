@@ -15,6 +15,7 @@ from tpudash.emulator.identifiers import project_number, region_of
 
 if TYPE_CHECKING:
     from tpudash.emulator.catalogue import Accelerator, Catalogue
+    from tpudash.emulator.faults import Faults
     from tpudash.emulator.world.nodes import NodeRecord, Nodes
     from tpudash.emulator.world.state_file import StateFile
 
@@ -55,15 +56,17 @@ class Capacity:
     is none.
     """
 
-    def __init__(self, nodes: Nodes, state: StateFile) -> None:
+    def __init__(self, nodes: Nodes, state: StateFile, faults: Faults) -> None:
         self._nodes = nodes
         self._state = state
+        self._faults = faults
         self._changed = asyncio.Event()
         self.limits: dict[tuple[str, str], int] = {}
         for name, value, _ in state.load(_CAPACITY):
             zone, kind = name.split("/")
             self.limits[zone, kind] = int(value)
         nodes.listeners.append(lambda _: self._wake())
+        faults.listeners.append(self._wake)
 
     def set(self, zone: str, kind: str, chips: int | None) -> None:
         """Set or lift a limit; `kind` is a type, a generation, or `reserved:` and a type."""
@@ -79,6 +82,8 @@ class Capacity:
         """Return whether a node fits beside the other live nodes."""
         reserved = record.scheduling == "reserved"
         accelerator = record.accelerator
+        if self._faults.is_out_of_stock(record.name.zone, _kinds_of(record)):
+            return False
         if reserved:
             kind = f"{RESERVED}{accelerator.name}"
             return self._fits(record, kind, self.limits.get((record.name.zone, kind), 0))

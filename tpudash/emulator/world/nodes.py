@@ -116,6 +116,15 @@ class Nodes:
             raise not_found(str(ResourceName.parse(name, "nodes")))
         return record
 
+    def holds(self, record: NodeRecord) -> bool:
+        """Return whether this very node is still in the table."""
+        return self._table.get(str(record.name)) is record
+
+    def maintenance_of(self, name: str) -> dict[str, str]:
+        """Return the announced maintenance window of a node, if it has one."""
+        record = self._table.get(name)
+        return record.maintenance if record is not None else {}
+
     def find(self, name: str) -> NodeRecord:
         """Return a node by its full name, or by its id where only one node has it."""
         if "/" in name:

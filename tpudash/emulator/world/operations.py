@@ -92,6 +92,13 @@ class Operations:
         """Return every running operation."""
         return [operation for operation in self._table.values() if not operation.done]
 
+    def mark(self, operation: Message, version: str) -> None:
+        """Note by which version of the API an operation was begun."""
+        metadata = self.metadata(operation)
+        metadata.api_version = version
+        operation.metadata.Pack(metadata)
+        self._save(operation)
+
     def request_cancel(self, name: str) -> None:
         """Note that someone wants the operation cancelled; it is best effort and runs on."""
         operation = self.get(name)

@@ -32,7 +32,7 @@ from tpudash.emulator.messages import (
 from tpudash.emulator.world.windows import validity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tpudash.emulator.world.lifecycle import NodeLifecycle
     from tpudash.emulator.world.nodes import NodeRecord
@@ -72,6 +72,9 @@ class QueuedResources:
         self._deps = deps
         self._lifecycle = lifecycle
         self._table: dict[str, Request] = {}
+        self.listeners: list[Callable[[str, Message | None], None]] = []
+        """Called with each changed request's name, and with None once it is gone."""
+
         for name, value, extra in deps.state.load(_KIND):
             parsed = ResourceName.parse(name, "queuedResources")
             self._table[name] = Request(parsed, QueuedResource.FromString(value), json.loads(extra))
@@ -88,6 +91,11 @@ class QueuedResources:
         if name not in self._table:
             raise not_found(str(ResourceName.parse(name, "queuedResources")))
         return self._table[name]
+
+    def messages(self) -> Iterator[tuple[str, Message]]:
+        """Yield the name and the message of every request."""
+        for name, request in self._table.items():
+            yield name, request.message
 
     def under(self, project: str, zone: str) -> Iterator[Request]:
         """Yield the requests of a zone in name order; the zone `-` means all."""
@@ -254,6 +262,7 @@ class QueuedResources:
         await self._deps.clock.sleep(self._deps.settings.delete_s / 2)
         self._table.pop(str(request.name), None)
         self._deps.state.remove(_KIND, str(request.name))
+        self._tell(request, None)
         self._deps.operations.succeed(operation, empty_pb2.Empty())
 
     async def _finish_reset(self, request: Request, operation: Message) -> None:
@@ -309,3 +318,8 @@ class QueuedResources:
     def _save(self, request: Request) -> None:
         value = request.message.SerializeToString()
         self._deps.state.put(_KIND, str(request.name), value, json.dumps(request.nodes))
+        self._tell(request, request.message)
+
+    def _tell(self, request: Request, message: Message | None) -> None:
+        for listener in self.listeners:
+            listener(str(request.name), message)

@@ -17,11 +17,15 @@ from tpudash.emulator.world.budgets import Budgets
 from tpudash.emulator.world.lifecycle import NodeLifecycle
 from tpudash.emulator.world.limits import Capacity, Quotas
 from tpudash.emulator.world.logs import LogStore
+from tpudash.emulator.world.maintenance import Maintenance
 from tpudash.emulator.world.nodes import Nodes
 from tpudash.emulator.world.operations import Operations
+from tpudash.emulator.world.past import Past
 from tpudash.emulator.world.queued_resources import QueuedResources
 from tpudash.emulator.world.series import SeriesStore
+from tpudash.emulator.world.skewed_clock import SkewedClock
 from tpudash.emulator.world.state_file import StateFile
+from tpudash.emulator.world.storms import PreemptionStorms
 from tpudash.emulator.world.tasks import Tasks
 from tpudash.emulator.world.validation import NodeValidator, tensorflow_installed
 
@@ -73,12 +77,12 @@ class World:
         has_tensorflow: Callable[[], bool] = tensorflow_installed,
     ) -> None:
         self.settings = settings
-        self.clock = clock
         chance = random.Random(settings.seed)  # noqa: S311  (ids, not secrets)
+        self.faults = Faults(clock, chance)
+        clock = self.clock = SkewedClock(clock, self.faults.skew_s)
         self.identifiers = Identifiers(chance, clock)
         self.refusals = Refusals(self.identifiers)
         self.catalogue = load_catalogue()
-        self.faults = Faults(clock, chance)
         self.tasks = Tasks()
         self.host = host
         self.state = StateFile(settings.state_dir / "state.sqlite3", clock.now())
@@ -94,7 +98,8 @@ class World:
         clock, settings = self.clock, self.settings
         self.operations = Operations(clock, self.identifiers, self.state)
         self.nodes = Nodes(self.catalogue, self.state)
-        self.capacity = Capacity(self.nodes, self.state)
+        self.faults.listeners.clear()
+        self.capacity = Capacity(self.nodes, self.state, self.faults)
         self.quotas = Quotas(self.catalogue, self.nodes, self.state)
         self.logs = LogStore(clock, self.identifiers, self.state, settings.max_log_entries)
         self.series = SeriesStore()
@@ -119,7 +124,10 @@ class World:
             tasks=self.tasks,
         )
         self.lifecycle = NodeLifecycle(deps)
+        self.maintenance = Maintenance(deps, self.lifecycle.events)
         self.queued_resources = QueuedResources(deps, self.lifecycle)
+        self.past = Past(clock, self.faults, self.nodes, self.queued_resources)
+        self.storms = PreemptionStorms(deps, self.lifecycle.events)
 
     def resume(self) -> None:
         """Take up the work that an earlier process left behind; needs a running loop."""
