@@ -23,6 +23,11 @@ class MetricRule:
     unit: str
     aligner: str = "ALIGN_MEAN"
 
+    @property
+    def unit_of_points(self) -> str:
+        """Unit of the points as they were written: a rate is made of amounts."""
+        return self.unit.removesuffix("/s") if self.aligner == "ALIGN_RATE" else self.unit
+
 
 OTHER: Final = MetricRule("1")
 _RULES: Final = {
