@@ -10,7 +10,7 @@ import fcntl
 import logging
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +41,7 @@ class JournalledOperation:
     Attributes:
         payload: What it needs to be taken up again; None when its record is of another version.
         nodes: Full names of the nodes that it deletes or tried to create.
+        accepted: The cloud's operation for each node that it was last accepted for, by full name.
         asked: When it last called for a change whose answer was not saved, or None.
     """
 
@@ -56,6 +57,7 @@ class JournalledOperation:
     nodes: tuple[str, ...] = ()
     payload: Payload | None = None
     asked: datetime | None = None
+    accepted: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_finished(self) -> bool:
@@ -220,12 +222,20 @@ def _take_in(found: dict[str, JournalledOperation], record: Mapping[str, Any]) -
         return
     node = record.get("node")
     nodes = known.nodes if not node or node in known.nodes else (*known.nodes, str(node))
-    asked = known.asked
+    asked, accepted = known.asked, known.accepted
     if event == "intend":
-        asked = None if record.get("cloud_operation") else time
+        answer = record.get("cloud_operation")
+        asked = None if answer else time
+        accepted = {**accepted, str(node): str(answer)} if answer else accepted
     message = str(record.get("message") or known.message)
     found[operation_id] = replace(
-        known, updated=time, state=state, message=message, nodes=nodes, asked=asked
+        known,
+        updated=time,
+        state=state,
+        message=message,
+        nodes=nodes,
+        asked=asked,
+        accepted=accepted,
     )
 
 

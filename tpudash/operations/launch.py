@@ -158,7 +158,8 @@ def _reconciled(run: Run, evidence: RunEvidence, start: _Start, fresh: RunSpec) 
         RefusedError: That run is in the way.
     """
     spec = evidence.spec
-    if spec is not None and spec.created == start.spec.created and start.operation_id:
+    is_begun = spec is not None and spec.created == start.spec.created
+    if is_begun and start.operation_id and run.state in _AS_IT_SHOULD_BE:
         return start
     if run.owner != fresh.owner and (evidence.nodes or (spec and spec.run_url == fresh.run_url)):
         raise refused(
@@ -181,7 +182,18 @@ def _reconciled(run: Run, evidence: RunEvidence, start: _Start, fresh: RunSpec) 
     )
 
 
-_SET_ASIDE = ("a damaged run.json will be set aside under another name",)
+_AS_IT_SHOULD_BE: Final = frozenset(
+    {
+        RunState.LAUNCHING,
+        RunState.WAITING,
+        RunState.RESUMING,
+        RunState.TRAINING,
+        RunState.FINISHED,
+    }
+)
+"""States of a run whose unfinished launch has nothing more to do than to see that it is so."""
+
+_SET_ASIDE: Final = ("a damaged run.json will be set aside under another name",)
 
 
 def _never_had_a_node(run: Run, evidence: RunEvidence) -> bool:

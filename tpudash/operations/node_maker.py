@@ -89,7 +89,7 @@ class NodeMaker:
         found = await self._course.node(name)
         if found is not None:
             self._adopt(found, spec)
-            await self._until_ready(name, spec, None)
+            await self._until_ready(name, spec, await self._accepted(name))
             return
         await self._check_still_wanted(spec)
         await self._files.write(spec)
@@ -104,6 +104,12 @@ class NodeMaker:
         if not is_own(node, spec):
             raise name_taken(node, self._course)
         self._course.say(f"{node.node_id} is there already ({node.state}); taking it up", done=2)
+
+    async def _accepted(self, name: str) -> CloudOperation | None:
+        """Return the cloud's operation that makes a node, where this one saved its name before."""
+        known = self._course.tools.journal.find(self._course.operation_id)
+        accepted = known.accepted.get(name) if known is not None else None
+        return None if accepted is None else await self._course.operation(accepted)
 
     async def _check_still_wanted(self, spec: RunSpec) -> None:
         """See that nobody asked for the run's end while this was under way."""
@@ -173,22 +179,23 @@ class NodeMaker:
     async def _until_ready(
         self, name: str, spec: RunSpec, operation: CloudOperation | None
     ) -> None:
-        pause = self._course.tools.pause()
-        was_there = operation is None
+        pause, absent = self._course.tools.pause(), self._course.tools.pause()
         while True:
             if operation is not None and not operation.done:
                 operation = await self._course.operation(operation.name)
-                was_there = was_there or operation is None
             if operation is not None and operation.done and operation.error is not None:
                 await self._rolled_back(name, spec, operation)
                 return
             node = await self._course.node(name)
-            if node is None and (was_there or operation is None or operation.done):
-                raise _went_away(spec)
             if node is not None:
-                was_there = True
+                absent.reset()
                 if self._is_ready(node, spec):
                     return
+            elif operation is None or operation.done:
+                raise _went_away(spec)
+            elif absent.waited_s > self._course.tools.pace.give_up_s:
+                # While its operation runs, why a node is not there is for the operation to tell.
+                raise _went_away(spec)
             state = "not listed yet" if node is None else node.state
             self._course.say(f"{spec.node_id} in {spec.zone} is {state}")
             await pause.wait()

@@ -108,7 +108,7 @@ class FakeWorld:
     def tick(self, name: str) -> None:
         """Move an operation to its end; looking at it is what makes its time pass."""
         operation = self.operations[name]
-        if operation.done:
+        if operation.done or operation.verb == "slow":
             return
         node = self.nodes.get(operation.target)
         error = None

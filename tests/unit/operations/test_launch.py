@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.operations.conftest import RUN_URL, Room, node, wish
-from tests.unit.operations.fake_cloud import BUCKET, OTHER_ZONE, RUNTIME, ZONE, refusal
-from tpudash.domain.failure import ErrorClass
+from tests.unit.operations.fake_cloud import (
+    BUCKET,
+    OTHER_ZONE,
+    RUNTIME,
+    STOCKOUT_TEXT,
+    ZONE,
+    CrashError,
+    refusal,
+)
+from tpudash.domain.failure import CloudStatus, ErrorClass, Origin
 from tpudash.domain.operation import OperationState
 from tpudash.domain.run import RunState
 from tpudash.errors import NotFoundError, OutcomeUnknownError, TpudashError, UsageError
@@ -124,6 +132,53 @@ async def test_no_capacity_anywhere_is_told_and_the_name_may_be_used_again(room:
     room.world.stocked_out = set()
     assert (await room.launch()).state is OperationState.DONE
     assert list(room.world.nodes) == [node("demo-1")]
+
+
+async def test_a_node_that_is_rolled_back_between_two_looks_is_a_stock_out(room: Room) -> None:
+    plan = await room.operations.plan_launch(wish(zones=(ZONE, OTHER_ZONE)))
+    looks: list[str] = []
+
+    def roll_back_later(method: str, target: str) -> None:
+        world = room.world
+        if method == "get_operation" and not looks:
+            # The operation is read as running, and the node as CREATING, a first time.
+            world.operations[target] = replace(world.operations[target], verb="slow")
+            looks.append(target)
+        elif method == "get_node" and looks and world.counted("get_operation") == 2:
+            world.operations[looks[0]] = replace(
+                world.operations[looks[0]],
+                done=True,
+                error=CloudStatus("RESOURCE_EXHAUSTED", STOCKOUT_TEXT, (), Origin.OPERATION),
+            )
+            world.nodes.pop(node("demo-1"), None)
+
+    room.world.before = roll_back_later
+    progress = await room.carried_out(plan)
+    assert progress.state is OperationState.DONE
+    assert list(room.world.nodes) == [node("demo-1", OTHER_ZONE)]
+
+
+async def test_a_launch_left_behind_whose_run_was_preempted_is_to_be_resumed(room: Room) -> None:
+    plan = await room.operations.plan_launch(wish())
+
+    def crash(method: str, target: str) -> None:
+        if method == "get_operation":
+            raise CrashError
+
+    room.world.before = crash
+    with pytest.raises(CrashError):
+        await room.carried_out(plan)
+    room.world.before = lambda method, target: None
+    room.world.set_state(node("demo-1"), "READY")
+    room.agent_writes(1)
+    room.session()
+    assert (await room.operations.plan_launch(wish())).warnings[0].startswith("this launch was")
+    room.world.set_state(node("demo-1"), "PREEMPTED")
+    with pytest.raises(RefusedError, match="PREEMPTED") as caught:
+        await room.operations.plan_launch(wish())
+    assert "resume" in caught.value.hint
+    assert (await room.resume()).state is OperationState.DONE
+    assert not room.operations.unfinished()
 
 
 async def test_a_quota_stops_the_launch(room: Room) -> None:
