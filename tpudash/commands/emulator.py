@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tpudash.commands.durations import parse_duration
+from tpudash.commands.emulator_fault import fault
+from tpudash.commands.emulator_steer import DURATION, steer, tell
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
-from tpudash.errors import ConfigurationError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from tpudash.gateways.emulator_control import EmulatorControl
-
-AnswerT = TypeVar("AnswerT")
-
-
-class DurationType(click.ParamType):  # type: ignore[type-arg]
-    """A duration such as 10s or 2m, as seconds."""
-
-    name = "duration"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return seconds."""
-        if isinstance(value, int | float):
-            return float(value)
-        try:
-            return parse_duration(value).total_seconds()
-        except UsageError as error:
-            self.fail(f"{error.title}; {error.hint}", param, ctx)
-
-
-DURATION = DurationType()
+from tpudash.errors import UsageError
 
 
 @click.group("emulator")
@@ -54,6 +22,8 @@ def emulator() -> None:
 
 @emulator.command("serve")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 for a free one.")
+@click.option("--rest-port", type=click.IntRange(0, 65535), default=0, help="For REST and gcloud.")
+@click.option("--storage-port", type=click.IntRange(0, 65535), default=0, help="For gs:// buckets.")
 @click.option(
     "--state-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -63,6 +33,12 @@ def emulator() -> None:
     "--ready-file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="File that is written once calls are answered, with the endpoint in JSON.",
+)
+@click.option(
+    "--faults",
+    "faults_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Faults to begin with: a list of objects with the fields of `fault`, in JSON or YAML.",
 )
 @click.option("--seed", type=int, help="Seed of every random choice.")
 @click.option("--metrics-period", type=DURATION, default=60.0, help="Time between two samples.")
@@ -78,8 +54,11 @@ def serve(
     /,
     *,
     port: int,
+    rest_port: int,
+    storage_port: int,
     state_dir: Path | None,
     ready_file: Path | None,
+    faults_file: Path | None,
     seed: int | None,
     metrics_period: float,
     metrics_latency: float,
@@ -97,7 +76,10 @@ def serve(
     settings = EmulatorSettings(
         state_dir=folder.absolute(),
         port=port,
+        rest_port=rest_port,
+        storage_port=storage_port,
         ready_file=ready_file.absolute() if ready_file else None,
+        faults_file=faults_file.absolute() if faults_file else None,
         seed=seed,
         metrics_period_s=metrics_period,
         metrics_latency_s=metrics_latency,
@@ -105,28 +87,6 @@ def serve(
         delete_s=delete_seconds,
     )
     run(settings, exit_with_stdin=exit_with_stdin)
-
-
-def _steer(state: CliState, act: Callable[[EmulatorControl], Awaitable[AnswerT]]) -> AnswerT:
-    """Connect to the emulator at the endpoint and act on it."""
-    from tpudash.gateways.emulator_control import EmulatorControl
-
-    endpoint = state.settings.endpoint
-    if not endpoint:
-        raise ConfigurationError(
-            "no emulator is named",
-            hint="set TPUDASH_ENDPOINT or --endpoint to the HOST:PORT of its ready file",
-        )
-
-    async def connected() -> AnswerT:
-        async with EmulatorControl(endpoint) as control:
-            return await act(control)
-
-    return asyncio.run(connected())
-
-
-def _tell(answer: dict[str, Any], text: str, *, as_json: bool) -> None:
-    click.echo(json.dumps(answer) if as_json else text)
 
 
 @emulator.command("preempt")
@@ -138,8 +98,8 @@ def _tell(answer: dict[str, Any], text: str, *, as_json: bool) -> None:
 @pass_state
 def preempt(state: CliState, node: str, notice: float, wait: bool, as_json: bool) -> None:
     """Take a spot or preemptible NODE back, as Google does: notice, then the end."""
-    result = _steer(state, lambda control: control.preempt(node, notice, wait=wait))
-    _tell({"node": node, "state": result}, f"{node}: {result or 'gone'}", as_json=as_json)
+    result = steer(state, lambda control: control.preempt(node, notice, wait=wait))
+    tell({"node": node, "state": result}, f"{node}: {result or 'gone'}", as_json=as_json)
 
 
 @emulator.command("maintenance")
@@ -166,13 +126,13 @@ def maintenance(
     as_json: bool,
 ) -> None:
     """Announce and carry out maintenance of a READY NODE."""
-    result = _steer(
+    result = steer(
         state,
         lambda control: control.maintenance(
             node, notice_s=notice, duration_s=duration, outcome=outcome, wait=wait
         ),
     )
-    _tell({"node": node, "state": result}, f"{node}: {result or 'gone'}", as_json=as_json)
+    tell({"node": node, "state": result}, f"{node}: {result or 'gone'}", as_json=as_json)
 
 
 @emulator.command("capacity")
@@ -188,10 +148,10 @@ def capacity(state: CliState, zone: str, accelerator_type: str, chips: str, as_j
     Instead of a type there may be a generation (v2), or a reservation (reserved:v2-8).
     """
     limit = _limit(chips)
-    _steer(state, lambda control: control.set_capacity(zone, accelerator_type, limit))
+    steer(state, lambda control: control.set_capacity(zone, accelerator_type, limit))
     answer = {"zone": zone, "accelerator_type": accelerator_type, "chips": limit}
     shown = "unlimited" if limit is None else f"{limit} chips"
-    _tell(answer, f"{zone} {accelerator_type}: {shown}", as_json=as_json)
+    tell(answer, f"{zone} {accelerator_type}: {shown}", as_json=as_json)
 
 
 @emulator.command("quota")
@@ -207,10 +167,10 @@ def quota(state: CliState, place: str, name: str, limit: str, as_json: bool) -> 
     Names are Google's, such as TPUV2sPreemptiblePerProjectPerZoneForTPUAPI.
     """
     value = _limit(limit)
-    _steer(state, lambda control: control.set_quota(place, name, value))
+    steer(state, lambda control: control.set_quota(place, name, value))
     shown = "unlimited" if value is None else str(value)
     answer = {"place": place, "name": name, "limit": value}
-    _tell(answer, f"{place} {name}: {shown}", as_json=as_json)
+    tell(answer, f"{place} {name}: {shown}", as_json=as_json)
 
 
 def _limit(text: str) -> int | None:
@@ -221,71 +181,6 @@ def _limit(text: str) -> int | None:
     return int(text)
 
 
-@emulator.command("fault")
-@click.argument("kind", required=False)
-@click.option("--method", default="*", help="Pattern over service/Method, or an operation's verb.")
-@click.option("--zone", default="*", help="Zone that is affected.")
-@click.option("--latency", type=DURATION, default=0.0, help="For kind latency.")
-@click.option("--code", default="UNAVAILABLE", help="Status code of the kinds that refuse.")
-@click.option("--message", default=None, help="Its text.")
-@click.option("--details", default="[]", help="Its details: a JSON list of messages with @type.")
-@click.option("--count", type=click.IntRange(min=1), help="How many times; without, no end.")
-@click.option("--probability", type=click.FloatRange(0, 1), default=1.0, help="Share of calls.")
-@click.option("--clear", "clear_id", type=int, help="Take fault number ID out of force.")
-@click.option("--clear-all", is_flag=True, help="Take all faults out of force.")
-@json_option
-@connection_options
-@pass_state
-def fault(
-    state: CliState,
-    /,
-    *,
-    kind: str | None,
-    clear_id: int | None,
-    clear_all: bool,
-    as_json: bool,
-    details: str,
-    latency: float,
-    message: str | None,
-    **fields: Any,
-) -> None:
-    """Put a fault in force; without KIND, list those in force.
-
-    KIND is latency, error, drop, black-hole, unreachable-zone, operation-never-ends or
-    operation-fails.
-    """
-    if clear_all or clear_id is not None:
-        cleared = _steer(state, lambda control: control.clear_faults(clear_id))
-        _tell({"cleared": cleared}, f"{cleared} cleared", as_json=as_json)
-        return
-    if kind is None:
-        faults = _steer(state, lambda control: control.list_faults())
-        lines = [_fault_line(rule) for rule in faults] or ["no faults in force"]
-        _tell({"faults": faults}, "\n".join(lines), as_json=as_json)
-        return
-    fields |= {"latency_s": latency, "details": _details(details)}
-    wanted = {key: value for key, value in fields.items() if value is not None}
-    if message is not None:
-        wanted["message"] = message
-    rule = _steer(state, lambda control: control.add_fault(kind, **wanted))
-    _tell(rule, _fault_line(rule), as_json=as_json)
-
-
-def _details(text: str) -> list[Any]:
-    try:
-        details = json.loads(text)
-    except ValueError as error:
-        raise UsageError("--details is not JSON", detail=str(error)) from error
-    if not isinstance(details, list):
-        raise UsageError("--details must be a JSON list")
-    return details
-
-
-def _fault_line(rule: dict[str, Any]) -> str:
-    left = "" if rule.get("remaining") is None else f", {rule['remaining']:.0f} more times"
-    return f"{rule['id']:.0f}: {rule['kind']} on {rule['method']} in zone {rule['zone']}{left}"
-
-
 @emulator.command("counters")
 @click.option("--reset", is_flag=True, help="Start again at zero.")
 @json_option
@@ -293,6 +188,9 @@ def _fault_line(rule: dict[str, Any]) -> str:
 @pass_state
 def counters(state: CliState, reset: bool, as_json: bool) -> None:
     """Show how often each method that changes resources was called."""
-    counted = _steer(state, lambda control: control.counters(reset=reset))
+    counted = steer(state, lambda control: control.counters(reset=reset))
     lines = [f"{count:6d}  {method}" for method, count in sorted(counted.items())]
-    _tell(counted, "\n".join(lines) or "no calls that change anything", as_json=as_json)
+    tell(counted, "\n".join(lines) or "no calls that change anything", as_json=as_json)
+
+
+emulator.add_command(fault)

@@ -10,6 +10,7 @@ from tpudash.clock import SystemClock
 from tpudash.emulator.control import ControlService
 from tpudash.emulator.counters import CallCounters
 from tpudash.emulator.dispatch import Dispatcher
+from tpudash.emulator.fault_file import load_faults
 from tpudash.emulator.grpc_face import GrpcFace
 from tpudash.emulator.machines.host import ProcessHost
 from tpudash.emulator.ports import LOOPBACK
@@ -60,8 +61,10 @@ class Emulator:
         """Take the state folder, take up the state in it, and serve.
 
         Raises:
-            ConfigurationError: The folder or the port cannot be used.
+            ConfigurationError: The folder, a port or the file of faults cannot be used.
         """
+        faults_file = self.settings.faults_file
+        faults = load_faults(faults_file) if faults_file is not None else []
         self._lock = StateDirLock(self.settings)
         try:
             if self.settings.ready_file is not None:
@@ -76,6 +79,8 @@ class Emulator:
             await self._stop_serving()
             self._lock.close()
             raise
+        for fault in faults:
+            self.world.faults.add(fault)
         self.world.resume()
         self.telemetry.start()
 

@@ -126,7 +126,7 @@ _NUMBERS = {
     "latency_s": (0.0, None),
     "lag_s": (0.0, None),
     "skew_s": (None, None),
-    "rate_per_hour": (0.0, None),
+    "rate_per_hour": (0.001, None),
     "notice_s": (0.0, None),
 }
 """Numbers with their least and greatest value."""
@@ -172,7 +172,7 @@ def parse_fault(fields: Mapping[str, Any]) -> Fault:
                 raise invalid_argument(f"{key} must be a text that is not empty")
             setattr(fault, key, given[key])
     fault.status = _status(given)
-    _check(fault)
+    _check(fault, given)
     return fault
 
 
@@ -222,10 +222,10 @@ def _status(given: dict[str, Any]) -> Any:
     return status
 
 
-def _check(fault: Fault) -> None:
+def _check(fault: Fault, given: dict[str, Any]) -> None:
     """Refuse a rule that could never do anything."""
     needed = _NEEDED.get(fault.kind)
-    if needed is not None and not getattr(fault, needed):
+    if needed is not None and needed not in given:
         raise invalid_argument(f"{fault.kind} needs {needed}")
     zones = load_catalogue().zones
     if fault.kind is FaultKind.UNREACHABLE_ZONE and fault.zone not in zones:

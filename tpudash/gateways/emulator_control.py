@@ -153,9 +153,12 @@ class EmulatorControl:
         """Put a fault in force and return it with its `id`.
 
         Args:
-            kind: latency, error, drop, black-hole, unreachable-zone, operation-never-ends or
-                operation-fails.
-            **fields: method, zone, latency_s, probability, count, code, message, details.
+            kind: latency, error, drop, lost-request, black-hole, partial-pages, unreachable-zone,
+                stale-reads, clock-skew, operation-never-ends, operation-fails, stock-out,
+                preemption-storm, or an HTTP status.
+            **fields: method, zone, probability, count, after_s, for_s, every_s, latency_s, code,
+                message, details, page_size, lag_s, skew_s, accelerator_type, rate_per_hour,
+                notice_s, seed.
         """
         return await self.call("Fault", {"kind": kind, **fields})
 
