@@ -240,6 +240,8 @@ async def apply_delete(course: Course, payload: DeletePayload) -> str:
         TpudashError: It failed, or its outcome is not known.
     """
     remover, done = Remover(course), 0
+    # Noted first: whoever is making a node of the run looks for it before the next CreateNode.
+    notes = [await _note_deleted(course, one.name, one.url) for one in payload.runs]
     for doomed in payload.doomed:
         await remover.remove_node(doomed)
         done += 1
@@ -249,9 +251,7 @@ async def apply_delete(course: Course, payload: DeletePayload) -> str:
         done += 1
         course.say(f"request {name.rsplit('/', 1)[-1]} is gone", done=done)
     done += await _remove_latecomers(course, remover, payload.runs)
-    notes = [await _note_deleted(course, one.name, one.url) for one in payload.runs]
-    gone = done
-    what = "nothing was left to delete" if gone == 0 else f"{gone} deleted and verified gone"
+    what = "nothing was left to delete" if done == 0 else f"{done} deleted and verified gone"
     return "; ".join((what, *(note for note in notes if note)))
 
 

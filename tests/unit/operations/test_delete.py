@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.operations.conftest import RUN_URL, Room, node
-from tests.unit.operations.fake_cloud import PROJECT, ZONE
+from tests.unit.operations.fake_cloud import PROJECT, ZONE, CrashError
 from tpudash.domain.operation import OperationState
 from tpudash.domain.request import QueuedResource
 from tpudash.domain.resource_name import location_name
@@ -36,6 +36,21 @@ async def test_a_run_loses_its_nodes_and_keeps_its_checkpoints(room: Room) -> No
     assert f"{RUN_URL}/checkpoints/ckpt-300.index" in room.world.files
     run = await room.run()
     assert (run.state, run.step, run.checkpoint_step) == (RunState.DELETED, 340, 300)
+
+
+async def test_a_run_is_deleted_although_nobody_waited_for_the_end(room: Room) -> None:
+    await training(room)
+    plan = await room.operations.plan_delete(("demo",))
+
+    def crash(method: str, target: str) -> None:
+        if method == "delete_node":
+            raise CrashError
+
+    room.world.after = crash
+    with pytest.raises(CrashError):
+        await room.carried_out(plan)
+    room.world.nodes.clear()
+    assert (await room.run()).state is RunState.DELETED
 
 
 async def test_what_is_gone_is_done(room: Room) -> None:
