@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tpudash.errors import ConfigurationError, NotFoundError, TpudashError
@@ -26,8 +27,15 @@ CALL_S: Final = 30.0
 EMULATOR_VARIABLE: Final = "STORAGE_EMULATOR_HOST"
 """What google-cloud-storage itself reads for the address of a local storage server."""
 
+BACKGROUND_VARIABLE: Final = "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"
+"""Keeps google-cloud-storage from reading a bucket's metadata behind our back."""
+
 TRANSFER_S: Final = 300.0
 """How long a bundle or record may take; the checkpoints themselves never pass through here."""
+
+
+_BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+"""Source: https://cloud.google.com/storage/docs/buckets#naming"""
 
 
 class CloudStorage:
@@ -169,6 +177,7 @@ class CloudStorage:
         sign_in = await self._sign_in()
         async with self._lock:
             if self._client is None or self._made_for is not sign_in:
+                os.environ.setdefault(BACKGROUND_VARIABLE, "true")
                 storage = await asyncio.to_thread(import_quietly, "google.cloud.storage")
                 self._client = await asyncio.to_thread(
                     storage.Client, project=self._project, credentials=sign_in.credentials
@@ -211,6 +220,6 @@ def split_url(url: str) -> tuple[str, str]:
         ConfigurationError: The URL names no bucket.
     """
     bucket, _, name = url.removeprefix("gs://").partition("/")
-    if not url.startswith("gs://") or not bucket:
+    if not url.startswith("gs://") or not _BUCKET_NAME.fullmatch(bucket):
         raise ConfigurationError("not a bucket", detail=repr(url), hint="give gs://NAME")
     return bucket, name.strip("/")

@@ -38,6 +38,7 @@ _NOT_ALLOWED: Final = frozenset(
         ErrorClass.LOCATION,
     }
 )
+_ABSENT: Final = frozenset({ErrorClass.GONE, ErrorClass.BUCKET_ACCESS})
 _NO_CAPACITY: Final = frozenset(
     {ErrorClass.STOCKOUT, ErrorClass.QUOTA, ErrorClass.RATE_LIMIT, ErrorClass.RESERVATION}
 )
@@ -56,12 +57,12 @@ def to_error(status: CloudStatus, what: str, *, changes: bool) -> TpudashError:
         return _error(NotAllowedError, f"not signed in to {what}", failure)
     if status.code in NO_ANSWER_CODES:
         return _unanswered(status, failure, what, changes=changes)
+    if status.code == "NOT_FOUND" and failure.error_class in _ABSENT:
+        return _error(NotFoundError, f"could not {what}: not found", failure)
     if failure.error_class in _NOT_ALLOWED:
         return _error(NotAllowedError, f"not allowed to {what}", failure)
     if failure.error_class in _NO_CAPACITY:
         return _error(CapacityError, f"could not {what}: {_short(failure)}", failure)
-    if status.code == "NOT_FOUND" and failure.error_class is ErrorClass.GONE:
-        return _error(NotFoundError, f"could not {what}: not found", failure)
     return _error(OperationFailedError, f"could not {what}", failure)
 
 
