@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,7 +19,7 @@ from tpudash.tui.format import dollars
 from tpudash.tui.text import safe_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tpudash.domain.operation import OperationProgress, Plan
 
@@ -121,15 +123,28 @@ def confirm(plan: Plan, flags: ActFlags) -> None:
     if flags.yes:
         return
     click.echo("\n".join(plan_lines(plan)), err=True)
-    if plan.confirm_word is not None:
-        typed = click.prompt(
-            f"type {plan.confirm_word} to go ahead", default="", show_default=False, err=True
-        )
-        agreed = typed.strip() == plan.confirm_word
-    else:
-        agreed = click.confirm("go ahead?", default=False, err=True)
+    with _interruptible():
+        agreed = _is_agreed(plan)
     if not agreed:
         raise UsageError("not confirmed; nothing was done")
+
+
+def _is_agreed(plan: Plan) -> bool:
+    if plan.confirm_word is None:
+        return click.confirm("go ahead?", default=False, err=True)
+    question = f"type {plan.confirm_word} to go ahead"
+    typed: str = click.prompt(question, default="", show_default=False, err=True)
+    return typed.strip() == plan.confirm_word
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a question at once: the event loop's own handler waits for the loop."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def print_plan(plan: Plan, answer: Answer, flags: ActFlags) -> None:

@@ -20,11 +20,11 @@ COLUMNS = (
     Column("NAME", lambda item: short_name(item["name"]), gives_way=True),
     Column("STATE", lambda item: item["state"]),
     Column("TYPE", lambda item: item["accelerator_type"]),
-    Column("SCHEDULING", lambda item: item["scheduling"]),
+    Column("SCHEDULING", lambda item: item["scheduling"], spare=True),
     Column("$/CHIP H", lambda item: _chip_price(item), right=True),  # noqa: PLW0108
     Column("$/H", lambda item: dollars(item["cost_per_hour_usd"]), right=True),
     Column("ACCRUED", accrued, right=True),
-    Column("PRICE FROM", lambda item: _price_source(item), gives_way=True),  # noqa: PLW0108
+    Column("PRICE FROM", lambda item: _price_source(item), gives_way=True, spare=True),  # noqa: PLW0108
 )
 
 

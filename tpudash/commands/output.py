@@ -33,12 +33,14 @@ class Column:
     Attributes:
         cell: Makes the cell's text from an item; it may hold anything, and is made safe here.
         gives_way: Whether the column is cut when the terminal is too narrow.
+        spare: Whether the column is left out when cutting is not enough.
     """
 
     title: str
     cell: Callable[[Item], object]
     right: bool = False
     gives_way: bool = False
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,10 @@ def table(items: Sequence[Item], columns: Sequence[Column], width: int | None) -
     ]
     if width is not None:
         widths = _fit(widths, columns, width)
+        if sum(widths) + len(GAP) * (len(widths) - 1) > width:
+            spare = [column for column in columns if column.spare]
+            if spare:
+                return table(items, [one for one in columns if one is not spare[-1]], width)
     lines = [[column.title for column in columns], *rows]
     return [
         GAP.join(

@@ -190,3 +190,27 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
     )
+
+
+def test_watch_mode_never_imports_operations_nor_the_emulator() -> None:
+    code = (
+        "import sys;"
+        "import tpudash.commands.watch, tpudash.commands.screen, tpudash.commands.sources;"
+        "import tpudash.commands.session, tpudash.gateways.connection, tpudash.tui.app;"
+        "bad = [n for n in sys.modules"
+        " if n.startswith(('tpudash.operations', 'tpudash.emulator', 'tensorflow'))];"
+        "sys.exit(str(bad) if bad else 0)"
+    )
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_screen_is_built_without_google() -> None:
+    code = (
+        "import sys; import tpudash.commands.console, tpudash.commands.screen, tpudash.tui.app;"
+        "import tpudash.commands.lazy_operations;"
+        "bad = [n for n in ('google', 'grpc', 'tpudash.operations') if n in sys.modules];"
+        "sys.exit(str(bad) if bad else 0)"
+    )
+    done = python(code)
+    assert done.returncode == 0, done.stderr
