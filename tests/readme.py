@@ -19,21 +19,29 @@ from tests.tui.factories import (
     NOW,
     ZONE,
     add_logs,
+    connect,
     list_nodes,
+    list_requests,
     make_attempt,
     make_entry,
     make_node,
+    make_request,
     make_run,
-    make_world,
     read_runs,
+    report_source,
 )
+from tpudash.config.themes import find_theme
 from tpudash.domain.finding import Finding, Verdict
 from tpudash.domain.metric import MetricPoint, MetricSeries
+from tpudash.domain.node import Scheduling
+from tpudash.domain.run import RunState
 from tpudash.store.changes import FindingsMade, SeriesRead
+from tpudash.store.snapshot import SOURCES
+from tpudash.store.store import Store
+from tpudash.tui.settings import ConsoleSettings
 
 if TYPE_CHECKING:
     from tpudash.domain.log import LogEntry
-    from tpudash.store.store import Store
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -64,40 +72,65 @@ def with_tables(text: str) -> str:
 
 def make_picture_world() -> Store:
     """A morning's work: one run training, one preempted, one node that nobody uses."""
-    store = make_world()
+    store = Store()
+    connect(store)
     begun = NOW - timedelta(minutes=9)
-    list_nodes(
-        store,
-        make_node("demo-1"),
-        make_node("vision-1", "PREEMPTED", run="vision", accelerator_type="v3-8"),
-        make_node("stray", run=None, accelerator_type="v2-8"),
-        at=NOW,
-    )
+    demo, vision = make_node("demo-1", create_time=begun), make_node("vision-1", run="vision")
+    stray = make_node("stray", run=None, scheduling=Scheduling.ON_DEMAND)
+    list_nodes(store, demo, vision, stray, at=begun)
+    vision = replace(vision, state="PREEMPTED")
+    list_nodes(store, demo, vision, stray, at=NOW - timedelta(minutes=4))
+    list_requests(store, make_request())
     attempt = make_attempt(state="TRAINING", started=begun, step=410, checkpoint_step=400)
-    runs = {run.name: run for run in store.snapshot.runs.values()}
-    demo = make_run(attempts=(attempt,), step=410, checkpoint_step=400, loss=0.0812)
-    read_runs(store, *(runs | {"demo": replace(demo, examples_per_second=3_120.0)}).values())
+    lost = make_attempt(
+        run="vision", state="PREEMPTED", started=begun, ended=NOW - timedelta(minutes=4)
+    )
+    read_runs(
+        store,
+        make_run(
+            reason="It trains on node demo-1 (last heard 0 s ago at step 410).",
+            attempts=(attempt,),
+            step=410,
+            checkpoint_step=400,
+            loss=0.0812,
+            examples_per_second=3_120.0,
+        ),
+        make_run("vision", RunState.PREEMPTED, step=320, checkpoint_step=300, attempts=(lost,)),
+    )
+    for source in SOURCES:
+        report_source(store, source)
     for step in range(5, 411, 5):
-        loss = 2.3 * math.exp(-step / 60) + 0.08 + 0.02 * math.sin(step)
-        add_logs(store, step_entry(step, loss))
+        add_logs(store, step_entry(step))
+        if step % 100 == 0:
+            add_logs(store, checkpoint_entry(step))
     points = tuple(
         MetricPoint(NOW - timedelta(seconds=20 * back), 78 + 9 * math.sin(back))
-        for back in range(27, -1, -1)
+        for back in range(25, -1, -1)
     )
-    duty = "tpu.googleapis.com/accelerator/duty_cycle"
-    cpu = "tpu.googleapis.com/cpu/utilization"
-    store.apply(
-        SeriesRead(
-            tuple(MetricSeries(kind, "demo-1", ZONE, "0", "%", points) for kind in (duty, cpu)),
-            NOW,
-        )
+    kinds = ("accelerator/duty_cycle", "cpu/utilization")
+    series = (
+        MetricSeries(f"tpu.googleapis.com/{kind}", "demo-1", ZONE, "0", "%", points)
+        for kind in kinds
     )
+    store.apply(SeriesRead(tuple(series), NOW))
     store.apply(FindingsMade(picture_findings()))
     return store
 
 
-def step_entry(step: int, loss: float) -> LogEntry:
+def checkpoint_entry(step: int) -> LogEntry:
+    """Return the log entry of one checkpoint."""
+    path = f"gs://my-bucket/tpudash/runs/demo/checkpoints/ckpt-{step}"
+    payload = {
+        "event": "checkpoint", "step": step, "path": path, "seconds": 0.08, "bytes": 1_469_208,
+    }  # fmt: skip
+    return make_entry(
+        step * 1.3 - 532, f"saved step {step}", stream="event", payload=payload, attempt=1
+    )
+
+
+def step_entry(step: int) -> LogEntry:
     """Return the log entry of one training step."""
+    loss = 2.3 * math.exp(-step / 60) + 0.08 + 0.02 * math.sin(step)
     payload = {
         "event": "step",
         "step": step,
@@ -108,7 +141,7 @@ def step_entry(step: int, loss: float) -> LogEntry:
         "step_time_s": 0.082,
     }
     return make_entry(
-        step * 1.3 - 540, f"step {step}/{STEPS}", stream="event", payload=payload, attempt=1
+        step * 1.3 - 533, f"step {step}/{STEPS}", stream="event", payload=payload, attempt=1
     )
 
 
@@ -141,7 +174,9 @@ def picture_findings() -> tuple[Finding, ...]:
 
 async def draw() -> str:
     """Return the console's picture as SVG."""
-    async with run_console_under_test(make_picture_world(), size=SIZE) as console:
+    settings = ConsoleSettings(project="demo", theme="dark", themes=(find_theme("dark"),))
+    world = make_picture_world()
+    async with run_console_under_test(world, size=SIZE, settings=settings) as console:
         await console.until(lambda: "demo" in console.screen_text)
         return console.app.export_screenshot(title="tpudash")
 
