@@ -48,9 +48,11 @@ def show(state: CliState, as_json: bool) -> None:
 def check(state: CliState) -> None:
     """Check the settings file, the variables, the keys of actions and the theme."""
     from tpudash.config.load import unknown_variables
+    from tpudash.config.themes import find_theme
 
     loaded = state.loaded
     _check_keys(dict(loaded.settings.keys))
+    find_theme(loaded.settings.theme, state.paths.themes_dir)
     for name in unknown_variables():
         click.echo(f"warning: nothing reads the variable {name}", err=True)
     where = loaded.file or f"no file at {state.paths.config_file}"

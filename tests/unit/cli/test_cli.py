@@ -214,3 +214,26 @@ def test_the_screen_is_built_without_google() -> None:
     )
     done = python(code)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('projekt = "p"\n', "project"),
+        ('theme = "drak"\n', "dark"),
+        ('[keys]\nlunch = "L"\n', "launch"),
+    ],
+)
+def test_config_check_names_what_is_wrong_and_what_was_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
+) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "config.toml").write_text(text, "utf-8")
+    assert cli.run(["config", "check"]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_config_check_says_that_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["config", "check"]) == 0
+    assert capsys.readouterr().out.startswith("settings are fine")
