@@ -79,6 +79,8 @@ class StreamedData:
         Each piece holds the examples of one replica for one step.
         """
         share = share or Share()
+        if share.hosts != self._hosts:
+            raise ValueError(f"{share.hosts} input pipelines where {self._hosts} were announced")
         per_epoch, each = self.steps_per_epoch, self._each
         first_epoch, step_in_epoch = divmod(first_step, per_epoch)
         first_window, step_in_window = divmod(step_in_epoch, self._window_steps)
@@ -93,10 +95,13 @@ class StreamedData:
             stream = _read_in_turns(
                 tf.gather(names, order), tf.gather(counts, order), start * window, kind
             )
-            windows = stream.take(per_epoch * each - start * window).batch(window)
-            return windows.enumerate(start).map(
-                lambda number, raw: _permute(self._seed, share.host, epoch, number, raw)
-            )
+            windows = stream.rebatch(window).take(-(-per_epoch * each // window) - start)
+
+            def permute(number: Any, raw: Any) -> Any:
+                used = tf.minimum(per_epoch * each - number * window, tf.size(raw, tf.int64))
+                return tf.gather(raw, window_order(self._seed, share.host, epoch, number, used))
+
+            return windows.enumerate(start).map(permute)
 
         def pieces(raw: Any) -> Any:
             rows = tf.reshape(raw, [-1, each // share.replicas])
@@ -109,12 +114,10 @@ class StreamedData:
         return finish(steps.take((last_step - first_step) * share.replicas), self._decode)
 
 
-def _permute(seed: int, host: int, epoch: Any, window: Any, raw: Any) -> Any:
-    return tf.gather(raw, window_order(seed, host, epoch, window, tf.size(raw)))
-
-
 def _read_in_turns(names: Any, counts: Any, start: Any, kind: str) -> Any:
-    """Return the records of the files in groups that are read in turns, from record `start` on.
+    """Return the records of groups of files that are read in turns, from record `start` on.
+
+    They come as vectors of up to one turn, which costs less than one at a time.
 
     Args:
         names: file names in the order of the epoch.
@@ -126,7 +129,7 @@ def _read_in_turns(names: Any, counts: Any, start: Any, kind: str) -> Any:
     ends = tf.cumsum(tf.math.segment_sum(counts, group))
     first = tf.searchsorted(ends, [start], side="right")[0]
     rest = start - tf.where(first > 0, tf.gather(ends, tf.maximum(first - 1, 0)), 0)
-    skips, remaining = turns_before(_of_group(counts, first), rest)
+    skips, turns, records = turns_before(_of_group(counts, first), rest)
     skips = tf.pad(skips, [[0, FILES_AT_ONCE - tf.size(skips)]])
 
     def read(number: Any) -> Any:
@@ -134,15 +137,22 @@ def _read_in_turns(names: Any, counts: Any, start: Any, kind: str) -> Any:
         files = _of_group(names, number)
         left_out = tf.where(is_first, skips[: tf.size(files)], 0)
         parts = tf.data.Dataset.from_tensor_slices((files, left_out))
-        records = parts.interleave(
-            lambda name, skip: tf.data.TFRecordDataset(name, kind).skip(skip),
+        stream = parts.interleave(
+            lambda name, skip: tf.data.TFRecordDataset(name, kind).skip(skip).batch(TURN),
             cycle_length=FILES_AT_ONCE,
-            block_length=TURN,
+            block_length=1,
         )
-        return records.skip(tf.where(is_first, remaining, 0))
+        done = tf.where(is_first, turns, 0)
+        begun = stream.skip(done).take(1)
+        rest_of_turn = begun.map(lambda each: tf.gather(each, _from(each, is_first, records)))
+        return rest_of_turn.concatenate(stream.skip(done + 1))
 
     groups = tf.data.Dataset.range(tf.cast(first, tf.int64), tf.cast(tf.size(ends), tf.int64))
     return groups.flat_map(read)
+
+
+def _from(turn: Any, is_first: Any, begin: Any) -> Any:
+    return tf.range(tf.where(is_first, begin, 0), tf.size(turn, tf.int64))
 
 
 def _of_group(values: Any, number: Any) -> Any:
@@ -150,7 +160,7 @@ def _of_group(values: Any, number: Any) -> Any:
     return values[begin : begin + FILES_AT_ONCE]
 
 
-def turns_before(counts: Any, start: Any) -> tuple[Any, Any]:
+def turns_before(counts: Any, start: Any) -> tuple[Any, Any, Any]:
     """Return where reading in turns stands after `start` records.
 
     Args:
@@ -158,10 +168,19 @@ def turns_before(counts: Any, start: Any) -> tuple[Any, Any]:
         start: records read, fewer than all of them.
 
     Returns:
-        Records to skip in each file, and records to skip of what follows then.
+        Records to skip in each file after as many rounds as are over, then turns to skip of the
+        round that has begun, then records to skip of the turn that has begun.
     """
-    turns = tf.range(tf.reduce_max(counts) // TURN + 2, dtype=tf.int64)
-    read = tf.minimum(counts[tf.newaxis], turns[:, tf.newaxis] * TURN)
+    rounds = tf.range(tf.reduce_max(counts) // TURN + 2, dtype=tf.int64)
+    read = tf.minimum(counts[tf.newaxis], rounds[:, tf.newaxis] * TURN)
     sums = tf.reduce_sum(read, axis=1)
-    full = tf.searchsorted(sums, [start], side="right")[0] - 1
-    return tf.gather(read, full), start - tf.gather(sums, full)
+    over = tf.searchsorted(sums, [start], side="right")[0] - 1
+    skips, rest = tf.gather(read, over), start - tf.gather(sums, over)
+    turns = tf.minimum(counts - skips, TURN)
+    ends = tf.cumsum(turns)
+    is_over = tf.logical_and(ends <= rest, turns > 0)
+    return (
+        skips,
+        tf.reduce_sum(tf.cast(is_over, tf.int64)),
+        rest - tf.reduce_max(tf.where(is_over, ends, 0)),
+    )
