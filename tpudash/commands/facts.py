@@ -7,23 +7,29 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from tpudash.commands.items import node_item, run_item
 from tpudash.commands.output import Item, SourceError
-from tpudash.cost.estimate import combine, node_cost, run_cost
+from tpudash.commands.session import price_cache
+from tpudash.cost.estimate import combine
+from tpudash.cost.lives import lives_of
 from tpudash.errors import NotFoundError, TpudashError
+from tpudash.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from datetime import datetime
 
     from tpudash.commands.session import Session
+    from tpudash.cost.lives import Life
     from tpudash.cost.prices import PriceBook
+    from tpudash.domain.life import NodeLife
     from tpudash.domain.node import Node, NodeListing
     from tpudash.domain.price import CostEstimate
-    from tpudash.domain.request import RequestListing
-    from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.domain.request import QueuedResource, RequestListing
+    from tpudash.domain.run import Run
 
 AnswerT = TypeVar("AnswerT")
 
@@ -37,6 +43,8 @@ class Facts:
     listing: NodeListing
     prices: PriceBook
     runs: tuple[Run, ...] = ()
+    requests: tuple[QueuedResource, ...] = ()
+    lives: tuple[NodeLife, ...] = ()
     errors: list[SourceError] = field(default_factory=list)
     failures: dict[str, TpudashError] = field(default_factory=dict)
 
@@ -58,30 +66,34 @@ class Facts:
         """Return every run with its cost."""
         return [run_item(run, self.run_cost(run), self.as_of) for run in self.runs]
 
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The same facts as a screen has them."""
+        return Snapshot(
+            nodes={node.name: node for node in self.listing.nodes},
+            runs={run.name: run for run in self.runs},
+            requests={request.name: request for request in self.requests},
+            lives=self.lives,
+            unreachable=dict.fromkeys(self.listing.unreachable, self.as_of),
+        )
+
+    @cached_property
+    def all_lives(self) -> tuple[Life, ...]:
+        """Every life of a node that is known, each once, with its price."""
+        return lives_of(self.snapshot, self.prices, self.as_of)
+
     def node_cost(self, node: Node) -> CostEstimate:
-        """Return what a node costs; what the agent wrote says when it was READY."""
-        return node_cost(node, None, self._attempt_of(node), self.prices, self.as_of)
+        """Return what a node costs; what was watched or written says when it was READY."""
+        own = (life for life in self.all_lives if life.is_listed and life.name == node.name)
+        return next(own).estimate
 
     def run_cost(self, run: Run) -> CostEstimate:
         """Return what a run costs over all its attempts."""
-        return run_cost(run, self.listing.nodes, {}, self.prices, self.as_of)
+        return combine(life.estimate for life in self.all_lives if life.run == run.name)
 
     def total_cost(self) -> CostEstimate:
-        """Return what everything costs, each node counted once."""
-        known = {run.name for run in self.runs}
-        apart = [node for node in self.listing.nodes if node.run not in known]
-        return combine(
-            [
-                *(self.run_cost(run) for run in self.runs),
-                *(self.node_cost(node) for node in apart),
-            ]
-        )
-
-    def _attempt_of(self, node: Node) -> AttemptRecord | None:
-        run = next((run for run in self.runs if run.name == node.run), None)
-        if run is None:
-            return None
-        return next((one for one in run.attempts if one.attempt == node.attempt), None)
+        """Return what everything costs, each life of a node counted once."""
+        return combine(life.estimate for life in self.all_lives)
 
 
 async def read_facts(
@@ -102,13 +114,33 @@ async def read_facts(
     if isinstance(prices, TpudashError):
         facts.failed("prices", prices)
     elif prices is not None:
-        facts.prices = session.prices.with_catalog(prices)
+        kept = await asyncio.to_thread(price_cache(session.state).take, prices, as_of)
+        facts.prices = session.prices.with_catalog(kept)
     if isinstance(requests, TpudashError):
         facts.failed("requests", requests)
         requests = None
+    elif requests is not None:
+        facts.requests = requests.requests
+    facts.lives = await _remembered(session, facts)
     if runs:
         await _read_runs(session, facts, requests, only)
     return facts
+
+
+async def _remembered(session: Session, facts: Facts) -> tuple[NodeLife, ...]:
+    """Write the listing down, and return what this machine remembers of the project's nodes."""
+    history, listing = session.history, facts.listing
+
+    def keep() -> tuple[NodeLife, ...]:
+        before = history.lives(facts.project)
+        history.record(facts.project, listing.nodes, facts.as_of, listing.unreachable)
+        return history.lives(facts.project) if before else before
+
+    try:
+        return await asyncio.to_thread(keep)
+    except TpudashError as error:
+        facts.failed("history", error)
+        return ()
 
 
 async def _nothing() -> None:

@@ -82,6 +82,8 @@ def price_item(price: Price | None) -> Item | None:
         "region": price.region,
         "scheduling": str(price.scheduling),
         "is_example": price.is_example,
+        "read": timestamp(price.read),
+        "before_usd": price.before_usd,
     }
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tpudash.clock import Clock
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
+    from tpudash.cost.history import NodeHistory
+    from tpudash.cost.price_cache import PriceCache
     from tpudash.cost.prices import PriceBook
     from tpudash.domain.run import RunSpec
     from tpudash.gateways.connection import Connection
@@ -27,7 +29,8 @@ class Session:
     """What a command works with.
 
     Attributes:
-        prices: The bundled prices; a command that needs live ones reads them itself.
+        prices: Those that the catalogue last gave, over the bundled ones; a command that needs
+            live ones reads them itself.
     """
 
     state: CliState
@@ -42,6 +45,11 @@ class Session:
         from tpudash.pollers.known_runs import KnownRuns
 
         return KnownRuns(self.state.paths.journal_file).specs(self.cloud.project)
+
+    @property
+    def history(self) -> NodeHistory:
+        """When nodes were seen READY on this machine."""
+        return node_history(self.state)
 
     @property
     def settings(self) -> Settings:
@@ -86,6 +94,27 @@ def make_connection(settings: Settings, *, read_only: bool) -> Connection:
     )
 
 
+def node_history(state: CliState) -> NodeHistory:
+    """Return this machine's memory of when nodes were READY."""
+    from tpudash.cost.history import NodeHistory
+
+    return NodeHistory(state.paths.history_file, state.settings.endpoint)
+
+
+def price_cache(state: CliState) -> PriceCache:
+    """Return where the prices that were read are kept."""
+    from tpudash.cost.price_cache import PriceCache
+
+    return PriceCache(state.paths.prices_file(is_local=state.settings.endpoint is not None))
+
+
+def known_prices(state: CliState) -> PriceBook:
+    """Return the prices that are known without asking: bundled, and those last read."""
+    from tpudash.cost.prices import PriceBook
+
+    return PriceBook.bundled().with_catalog(price_cache(state).load())
+
+
 @asynccontextmanager
 async def open_session(state: CliState, *, read_only: bool = True) -> AsyncIterator[Session]:
     """Connect for the length of one command.
@@ -94,7 +123,6 @@ async def open_session(state: CliState, *, read_only: bool = True) -> AsyncItera
         TpudashError: The settings are wrong, nobody is signed in, or the endpoint is silent.
     """
     from tpudash.clock import SystemClock
-    from tpudash.cost.prices import PriceBook
     from tpudash.pollers.run_reader import RunReader
 
     prepare(state)
@@ -103,6 +131,6 @@ async def open_session(state: CliState, *, read_only: bool = True) -> AsyncItera
         cloud = await connection.cloud()
         clock = SystemClock()
         reader = RunReader(cloud.bucket, clock)
-        yield Session(state, connection, cloud, clock, PriceBook.bundled(), reader)
+        yield Session(state, connection, cloud, clock, known_prices(state), reader)
     finally:
         await connection.close()

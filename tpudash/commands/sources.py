@@ -5,10 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from tpudash.commands.session import known_prices, node_history, price_cache
 from tpudash.diagnostics.evidence import ACTIONS
 from tpudash.domain.node import NodeListing
 from tpudash.domain.request import RequestListing
 from tpudash.pollers.checklist import ChecklistSource
+from tpudash.pollers.history import HistorySource
 from tpudash.pollers.known_runs import KnownRuns
 from tpudash.pollers.poller_set import PollerSet, Tools
 from tpudash.pollers.prices import PricesSource
@@ -60,8 +62,16 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
     random = Random()  # noqa: S311 - spreads questions in time, guards nothing
     tools = Tools(parts.store, parts.link, parts.clock, random)
     actions = ACTIONS if parts.is_operator else frozenset()
+    parts.take_prices(known_prices(parts.state))
     more: list[Source] = [
-        PricesSource(parts.prices, intervals.prices, parts.take_prices),
+        PricesSource(
+            parts.prices,
+            intervals.prices,
+            parts.take_prices,
+            price_cache(parts.state),
+            parts.clock,
+        ),
+        HistorySource(parts.store, node_history(parts.state)),
         ChecklistSource(
             parts.store, parts.clock, intervals.checklist, lambda: parts.prices, actions
         ),

@@ -50,6 +50,15 @@ class Paths:
         return self.state_dir / "operations.jsonl"
 
     @property
+    def history_file(self) -> Path:
+        """When nodes were seen READY on this machine, which costs are reckoned from."""
+        return self.state_dir / "history.sqlite3"
+
+    def prices_file(self, *, is_local: bool) -> Path:
+        """Return the file of the prices last read, from Google or from a local endpoint."""
+        return self.cache_dir / ("prices-local.json" if is_local else "prices.json")
+
+    @property
     def log_file(self) -> Path:
         """The log of our own process; never the trainer's."""
         return self.state_dir / "tpudash.log"

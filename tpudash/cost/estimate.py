@@ -1,4 +1,4 @@
-"""What nodes and runs cost: chips x dated price x the time for which they were seen READY.
+"""What nodes, runs and the project cost: chips x dated price x the time of being READY.
 
 Charges run while a node is READY, and a preemption within a minute of the node's creation is
 free. Source: https://cloud.google.com/tpu/pricing, https://cloud.google.com/tpu/docs/preemptible
@@ -6,54 +6,57 @@ free. Source: https://cloud.google.com/tpu/pricing, https://cloud.google.com/tpu
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from tpudash.domain.accelerator import load_catalog
-from tpudash.domain.node import NodeState
+from tpudash.cost.lives import (
+    UNCHARGED_STATES,
+    all_nodes,
+    attempt_on,
+    life_of_attempt,
+    life_of_node,
+    lives_of,
+    newest_lives,
+    rate_now,
+    rate_of,
+    times_of,
+)
+from tpudash.cost.ready_time import FREE_PREEMPTION, USUAL_CREATION, Evidence
+from tpudash.domain.life import ReadySpan
 from tpudash.domain.price import CostEstimate
-from tpudash.domain.run import AttemptState
 from tpudash.store.snapshot import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from tpudash.cost.prices import PriceBook
+    from tpudash.domain.life import NodeLife
     from tpudash.domain.node import Node, Scheduling
-    from tpudash.domain.price import Price
     from tpudash.domain.run import AttemptRecord, Run
     from tpudash.store.snapshot import NodeTimes, Snapshot
 
-FREE_PREEMPTION: Final = timedelta(minutes=1)
-USUAL_CREATION: Final = timedelta(minutes=10)
-"""A node that is first heard of later than this after its creation has a past nobody watched."""
-UNCHARGED_STATES: Final = frozenset(NodeState) - {
-    NodeState.READY,
-    NodeState.UNKNOWN,
-    NodeState.STATE_UNSPECIFIED,
-}
-"""States that say for sure that nothing is charged for the TPU."""
+__all__ = [
+    "FREE_PREEMPTION",
+    "NOTHING",
+    "UNCHARGED_STATES",
+    "USUAL_CREATION",
+    "ProjectTotals",
+    "Span",
+    "attempt_cost",
+    "attempt_on",
+    "combine",
+    "hourly_rate",
+    "node_cost",
+    "node_costs",
+    "project_totals",
+    "rate_now",
+    "run_cost",
+    "run_cost_in",
+]
+
+Span = ReadySpan
 NOTHING: Final = CostEstimate(per_hour_usd=0.0, accrued_usd=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The time for which a node was READY.
-
-    Attributes:
-        is_lower_bound: Whether it may have been READY for longer than that.
-    """
-
-    start: datetime
-    end: datetime
-    is_lower_bound: bool = False
-
-    @property
-    def hours(self) -> float:
-        """Its length in hours, never negative, whatever the clocks said."""
-        return max(0.0, (self.end - self.start).total_seconds() / 3600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def hourly_rate(
     accelerator_type: str, zone: str, scheduling: Scheduling, book: PriceBook
 ) -> float | None:
     """Return US dollars per hour of a READY node of this type, or None if no price is known."""
-    return _rate(accelerator_type, book.price_for(accelerator_type, zone, scheduling))
+    return rate_of(accelerator_type, book.price_for(accelerator_type, zone, scheduling))
 
 
 def node_cost(
@@ -90,12 +93,9 @@ def node_cost(
     now: datetime,
     *,
     vanished: datetime | None = None,
+    life: NodeLife | None = None,
 ) -> CostEstimate:
     """Return what a node costs now, and what it has cost so far.
-
-    The READY time begins with the best evidence there is: the change to READY if it was watched,
-    else the start of the agent, else the node's creation. It ends when the node was first seen no
-    longer READY, else when the agent ended or last wrote, and then the total is a lower bound.
 
     Args:
         node: The node as it was last listed.
@@ -104,28 +104,9 @@ def node_cost(
         book: The prices to use.
         now: Until when a READY node is charged for.
         vanished: When the node was first found to be no longer listed, if that is so.
+        life: What earlier sessions saw of it, or None.
     """
-    price = book.price_for(node.accelerator_type, node.zone, node.scheduling)
-    rate = _rate(node.accelerator_type, price)
-    per_hour = rate_now(node, rate) if vanished is None else 0.0
-    if _never_ready(node, times, attempt, vanished):
-        return CostEstimate(per_hour, 0.0, price=price)
-    span = _ready_span(node, times, attempt, now, vanished)
-    if span is not None and _was_free(node, span):
-        return CostEstimate(per_hour, 0.0, price=price)
-    if span is None or rate is None:
-        return CostEstimate(per_hour, None, is_lower_bound=True, price=price)
-    return CostEstimate(per_hour, rate * span.hours, span.is_lower_bound, price)
-
-
-def rate_now(node: Node, rate: float | None) -> float | None:
-    """Return the part of a node's rate that is charged in its present state.
-
-    It is None, whatever the price, in a state of which nobody knows whether it is charged.
-    """
-    if node.state in UNCHARGED_STATES:
-        return 0.0
-    return rate if node.is_billing else None
+    return life_of_node(Evidence(node, times, attempt, now, vanished, life), book).estimate
 
 
 def run_cost(
@@ -136,6 +117,7 @@ def run_cost(
     now: datetime,
     *,
     vanished: Mapping[str, datetime] | None = None,
+    lives: Mapping[str, NodeLife] | None = None,
 ) -> CostEstimate:
     """Return what a run costs now and has cost so far, over all its attempts.
 
@@ -149,8 +131,9 @@ def run_cost(
         book: The prices to use.
         now: Until when a READY node is charged for.
         vanished: When nodes were first found to be no longer listed, by full name.
+        lives: What earlier sessions saw, by full name.
     """
-    gone = vanished or {}
+    gone, remembered = vanished or {}, lives or {}
     records = {record.attempt: record for record in run.attempts}
     own = [node for node in nodes if node.run == run.name]
     on_nodes = {node.attempt for node in own}
@@ -162,6 +145,7 @@ def run_cost(
             book,
             now,
             vanished=gone.get(node.name),
+            life=remembered.get(node.name),
         )
         for node in own
     ]
@@ -174,27 +158,14 @@ def run_cost(
 
 
 def attempt_cost(record: AttemptRecord, run: Run, book: PriceBook, now: datetime) -> CostEstimate:
-    """Return what an attempt has cost whose node is no longer known: nothing now.
-
-    A node lives on after its attempt ended, so only for a preemption is the end of the one the
-    end of the other.
-    """
-    spec = run.spec
-    kind = record.accelerator_type or (spec.accelerator_type if spec else "")
-    zone = record.zone or (spec.zone if spec else "")
-    price = book.price_for(kind, zone, spec.scheduling) if spec and zone else None
-    rate = _rate(kind, price)
-    if rate is None:
-        return CostEstimate(0.0, None, is_lower_bound=True, price=price)
-    end = min(record.ended or record.updated, now)
-    is_exact = record.ended is not None and record.state == AttemptState.PREEMPTED
-    return CostEstimate(0.0, rate * Span(record.started, end).hours, not is_exact, price)
+    """Return what an attempt has cost whose node is no longer known: nothing now."""
+    return life_of_attempt(record, run, book, now).estimate
 
 
 def node_costs(snapshot: Snapshot, book: PriceBook, now: datetime) -> dict[str, CostEstimate]:
     """Return the cost of every listed and every vanished node, by full name."""
     gone = {name: stone.vanished for name, stone in snapshot.tombstones.items()}
-    times = _times_of(snapshot)
+    times, lives = times_of(snapshot), newest_lives(snapshot)
     return {
         node.name: node_cost(
             node,
@@ -203,46 +174,33 @@ def node_costs(snapshot: Snapshot, book: PriceBook, now: datetime) -> dict[str, 
             book,
             now,
             vanished=gone.get(node.name),
+            life=_own_life(lives.get(node.name), node),
         )
-        for node in _all_nodes(snapshot)
+        for node in all_nodes(snapshot)
     }
 
 
-def attempt_on(node: Node, snapshot: Snapshot) -> AttemptRecord | None:
-    """Return the record of the attempt that a node was made for, or None."""
-    run = snapshot.runs.get(node.run or "")
-    records = run.attempts if run else ()
-    return next((record for record in records if record.attempt == node.attempt), None)
+def _own_life(life: NodeLife | None, node: Node) -> NodeLife | None:
+    """Return a remembered life unless it is that of another node which had this name before."""
+    if life is None or None in {life.create_time, node.create_time}:
+        return life
+    return life if life.create_time == node.create_time else None
 
 
 def run_cost_in(snapshot: Snapshot, run: Run, book: PriceBook, now: datetime) -> CostEstimate:
     """Return what a run costs and has cost, by everything that a snapshot knows."""
-    gone = {name: stone.vanished for name, stone in snapshot.tombstones.items()}
-    return run_cost(run, _all_nodes(snapshot), _times_of(snapshot), book, now, vanished=gone)
+    return combine(life.estimate for life in lives_of(snapshot, book, now) if life.run == run.name)
 
 
 def project_totals(snapshot: Snapshot, book: PriceBook, now: datetime) -> ProjectTotals:
-    """Return what all nodes and runs that are known cost together.
-
-    Each attempt counts once, by its node while that is known and by its record afterwards.
-    """
+    """Return what all nodes and runs that are known cost together, each life counted once."""
     if _nothing_heard(snapshot):
         return ProjectTotals(None, None, per_hour_is_lower_bound=True, accrued_is_lower_bound=True)
-    by_node = node_costs(snapshot, book, now)
-    of_run: defaultdict[str | None, list[Node]] = defaultdict(list)
-    for node in _all_nodes(snapshot):
-        of_run[node.run if node.run in snapshot.runs else None].append(node)
-    times = _times_of(snapshot)
-    gone = {name: stone.vanished for name, stone in snapshot.tombstones.items()}
-    loose = [by_node[node.name] for node in of_run[None]]
-    runs = [
-        run_cost(run, of_run[name], times, book, now, vanished=gone)
-        for name, run in snapshot.runs.items()
-    ]
-    accrued = combine([*loose, *runs])
-    listed = [by_node[name] for name in snapshot.nodes]
-    rates = [cost.per_hour_usd for cost in listed if cost.per_hour_usd is not None]
-    unpriced = tuple(sorted(name for name in snapshot.nodes if by_node[name].per_hour_usd is None))
+    lives = lives_of(snapshot, book, now)
+    accrued = combine(life.estimate for life in lives)
+    listed = [life for life in lives if life.is_listed]
+    rates = [life.per_hour_usd for life in listed if life.per_hour_usd is not None]
+    unpriced = tuple(sorted(life.name for life in listed if life.per_hour_usd is None))
     return ProjectTotals(
         per_hour_usd=sum(rates) if rates or not listed else None,
         accrued_usd=accrued.accrued_usd,
@@ -250,18 +208,8 @@ def project_totals(snapshot: Snapshot, book: PriceBook, now: datetime) -> Projec
         accrued_is_lower_bound=accrued.is_lower_bound or bool(snapshot.unreachable),
         billing_nodes=sum(node.is_billing for node in snapshot.nodes.values()),
         unpriced=unpriced,
-        uses_example_prices=any(cost.price and cost.price.is_example for cost in listed),
+        uses_example_prices=any(life.price and life.price.is_example for life in listed),
     )
-
-
-def _all_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
-    vanished = (stone.node for stone in snapshot.tombstones.values())
-    return (*snapshot.nodes.values(), *vanished)
-
-
-def _times_of(snapshot: Snapshot) -> dict[str, NodeTimes]:
-    vanished = {name: stone.times for name, stone in snapshot.tombstones.items() if stone.times}
-    return {**vanished, **snapshot.times}
 
 
 def _nothing_heard(snapshot: Snapshot) -> bool:
@@ -288,79 +236,3 @@ def combine(parts: Iterable[CostEstimate]) -> CostEstimate:
         or len(totals) < len(estimates),
         price=prices.pop() if len(prices) == 1 else None,
     )
-
-
-def _rate(accelerator_type: str, price: Price | None) -> float | None:
-    kind = load_catalog().find(accelerator_type)
-    return kind.chips * price.per_chip_hour_usd if kind and price else None
-
-
-def _never_ready(
-    node: Node, times: NodeTimes | None, attempt: AttemptRecord | None, vanished: datetime | None
-) -> bool:
-    """Whether the node is still being created, with no sign that it was ever READY."""
-    was_seen = times is not None and times.ready_since is not None
-    was_watched_from_creation = times is not None and node.state == NodeState.CREATING
-    is_creating = node.state == NodeState.CREATING and vanished is None
-    return not was_seen and attempt is None and (is_creating or was_watched_from_creation)
-
-
-def _ready_span(
-    node: Node,
-    times: NodeTimes | None,
-    attempt: AttemptRecord | None,
-    now: datetime,
-    vanished: datetime | None,
-) -> Span | None:
-    start = _ready_start(node, times, attempt, now)
-    end = _ready_end(node, times, attempt, now, vanished)
-    if start is None or end is None:
-        return None
-    return Span(start[0], end[0], start[1] or end[1])
-
-
-def _ready_start(
-    node: Node, times: NodeTimes | None, attempt: AttemptRecord | None, now: datetime
-) -> tuple[datetime, bool] | None:
-    """Return when the node became READY, and whether it may have been so before."""
-    started = attempt.started if attempt else None
-    if times and times.ready_since and times.ready_since > times.first_seen:
-        is_second_life = started is not None and times.ready_since - started > USUAL_CREATION
-        return (times.ready_since, is_second_life)
-    created = node.create_time
-    if started is not None:
-        return (started, created is not None and started - created > USUAL_CREATION)
-    seen = times.ready_since if times else None
-    if created is None:
-        return (seen, True) if seen else None
-    first_heard = times.first_seen if times else now
-    return (created, first_heard - created > USUAL_CREATION)
-
-
-def _ready_end(
-    node: Node,
-    times: NodeTimes | None,
-    attempt: AttemptRecord | None,
-    now: datetime,
-    vanished: datetime | None,
-) -> tuple[datetime, bool] | None:
-    """Return when the node was READY last, and whether it may have been so for longer."""
-    if vanished is None and node.is_billing:
-        return (now, False)
-    if times and times.ready_until:
-        return (times.ready_until, False)
-    if vanished is not None and node.is_billing:
-        return (vanished, False)
-    if attempt is None:
-        return None
-    is_exact = attempt.ended is not None and attempt.state == AttemptState.PREEMPTED
-    return (attempt.ended or attempt.updated, not is_exact)
-
-
-def _was_free(node: Node, span: Span) -> bool:
-    """Whether the node was preempted so soon after its creation that nothing is charged."""
-    if node.state != NodeState.PREEMPTED or not node.scheduling.may_be_preempted:
-        return False
-    if span.is_lower_bound:
-        return False
-    return span.end - (node.create_time or span.start) <= FREE_PREEMPTION

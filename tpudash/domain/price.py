@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from datetime import date
+    from datetime import date, datetime
 
     from tpudash.domain.node import Scheduling
 
@@ -18,8 +18,10 @@ class Price:
     Attributes:
         per_chip_hour_usd: US dollars for each chip and hour.
         source: Where the price was read.
-        as_of: The day it was read.
+        as_of: Since which day it holds, by its source; for bundled prices the day it was read.
         is_example: True where the price moves so much that it may be far off (bundled spot prices).
+        read: When tpudash read it from the catalogue; None for bundled prices.
+        before_usd: What it was at an earlier reading, if it jumped by more than 20 % of late.
     """
 
     per_chip_hour_usd: float
@@ -28,6 +30,13 @@ class Price:
     region: str
     scheduling: Scheduling
     is_example: bool = False
+    read: datetime | None = None
+    before_usd: float | None = None
+
+    @property
+    def change(self) -> float | None:
+        """By what share it jumped between two readings, such as 0.5 for half as much again."""
+        return self.per_chip_hour_usd / self.before_usd - 1 if self.before_usd else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tpudash.pollers.history import HISTORY
 from tpudash.pollers.listings import NodesSource, RequestsSource
 from tpudash.pollers.log_tail import LogTail
 from tpudash.pollers.metrics import MetricsSource
@@ -107,7 +108,7 @@ class PollerSet:
         if changes.operations:
             self._wake(NODES, RUNS)
         elif changes.nodes:
-            self._wake(RUNS, CHECKLIST)
+            self._wake(RUNS, CHECKLIST, HISTORY)
 
     def _wake(self, *names: str) -> None:
         for name in names:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from tpudash.domain.control import Control
     from tpudash.domain.finding import Finding
+    from tpudash.domain.life import NodeLife
     from tpudash.domain.log import LogEntry
     from tpudash.domain.metric import MetricSeries
     from tpudash.domain.node import NodeListing
@@ -50,6 +52,13 @@ class RunsRead:
 
 
 @dataclass(frozen=True, slots=True)
+class LivesRead:
+    """All lives of nodes that this machine remembers of the project."""
+
+    lives: tuple[NodeLife, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LogsArrived:
     """Log entries, in any order; `suppressed` counts those that the source left out."""
 
@@ -80,6 +89,13 @@ class OperationChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlChanged:
+    """Another console took control of the project, or this one has it now."""
+
+    control: Control
+
+
+@dataclass(frozen=True, slots=True)
 class SourceReported:
     """A source answered, or failed to."""
 
@@ -98,10 +114,12 @@ Change: TypeAlias = (
     | NodesListed
     | RequestsListed
     | RunsRead
+    | LivesRead
     | LogsArrived
     | SeriesRead
     | FindingsMade
     | OperationChanged
+    | ControlChanged
     | SourceReported
     | TombstonesDismissed
 )
@@ -126,6 +144,7 @@ class ChangeSet:
     logs: int = 0
     findings: bool = False
     connection: bool = False
+    control: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything changed at all."""
@@ -140,6 +159,7 @@ class ChangeSet:
                 self.logs,
                 self.findings,
                 self.connection,
+                self.control,
             )
         )
 
@@ -155,6 +175,7 @@ class ChangeSet:
             logs=self.logs + later.logs,
             findings=self.findings or later.findings,
             connection=self.connection or later.connection,
+            control=self.control or later.control,
         )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from tpudash.domain.log import LogEntry
 
@@ -50,6 +51,23 @@ class LogRing:
         """Return the last `count` entries, oldest first."""
         start = max(0, len(self._entries) - count)
         return tuple(self._entries[index] for index in range(start, len(self._entries)))
+
+    def last_of(
+        self, node_ids: Collection[str], count: int, look_back: int
+    ) -> dict[str, tuple[LogEntry, ...]]:
+        """Return the last entries of each of some nodes, oldest first.
+
+        Args:
+            node_ids: The nodes; each gets a place in the answer.
+            count: How many entries of a node are wanted at most.
+            look_back: How many of the newest entries of all nodes are looked at.
+        """
+        found: dict[str, list[LogEntry]] = {node_id: [] for node_id in node_ids}
+        for entry in islice(reversed(self._entries), look_back if found else 0):
+            mine = found.get(entry.node_id)
+            if mine is not None and len(mine) < count:
+                mine.append(entry)
+        return {node_id: tuple(reversed(entries)) for node_id, entries in found.items()}
 
     def tail_since(self, arrived: int) -> list[tuple[int, LogEntry]]:
         """Return the shortest tail that holds everything that arrived since, oldest first.

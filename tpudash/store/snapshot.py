@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
+    from tpudash.domain.control import Control
     from tpudash.domain.finding import Finding
+    from tpudash.domain.life import NodeLife, ReadySpan
+    from tpudash.domain.log import LogEntry
     from tpudash.domain.node import Node
     from tpudash.domain.operation import OperationProgress
     from tpudash.domain.request import QueuedResource
@@ -84,21 +87,30 @@ class NodeTimes:
         state_since: When its present state was first seen.
         ready_since: When it was first seen READY, or None.
         ready_until: When it was first seen no longer READY after that, or None.
+        earlier: The times before for which it was READY, of a node that was so more than once.
+        preempted: When it was first seen PREEMPTED, or None.
     """
 
     first_seen: datetime
     state_since: datetime
     ready_since: datetime | None = None
     ready_until: datetime | None = None
+    earlier: tuple[ReadySpan, ...] = ()
+    preempted: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A node that vanished, kept until the user dismisses it."""
+    """A node that vanished, kept until the user dismisses it.
+
+    Attributes:
+        last_entries: What it logged last, oldest first; the log itself may forget them.
+    """
 
     node: Node
     vanished: datetime
     times: NodeTimes | None = None
+    last_entries: tuple[LogEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +119,9 @@ class Snapshot:
 
     Attributes:
         unreachable: Locations whose nodes are unknown now, with when that was first seen.
+        lives: Lives of nodes that this machine remembers, those that are over included.
         operations: Operations of this session and those taken up from the journal, by id.
+        control: Who may change the project, or None where that is not shared out.
     """
 
     connection: ConnectionInfo | None = None
@@ -116,9 +130,11 @@ class Snapshot:
     tombstones: Mapping[str, Tombstone] = field(default_factory=dict)
     requests: Mapping[str, QueuedResource] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
+    lives: tuple[NodeLife, ...] = ()
     findings: tuple[Finding, ...] = ()
     operations: Mapping[str, OperationProgress] = field(default_factory=dict)
     unreachable: Mapping[str, datetime] = field(default_factory=dict)
+    control: Control | None = None
     sources: Mapping[str, SourceStatus] = field(
         default_factory=lambda: {name: SourceStatus(name) for name in SOURCES}
     )

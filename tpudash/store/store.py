@@ -10,13 +10,16 @@ from dataclasses import replace
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Final
 
+from tpudash.domain.life import ReadySpan
 from tpudash.domain.node import NodeState
 from tpudash.store.changes import (
     NOTHING,
     Change,
     ChangeSet,
     Connected,
+    ControlChanged,
     FindingsMade,
+    LivesRead,
     LogsArrived,
     NodesListed,
     OperationChanged,
@@ -42,6 +45,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_TOMBSTONES: Final = 200
+LAST_ENTRIES: Final = 20
+"""How many of its log entries a vanished node keeps."""
+LOOK_BACK: Final = 10_000
 
 
 class Store:
@@ -93,9 +99,13 @@ class Store:
             if name not in after and node.zone in silent
         }
         vanished = before.nodes.keys() - after.keys()
+        ids = {name: before.nodes[name].node_id for name in vanished}
+        said = self.logs.last_of(set(ids.values()), LAST_ENTRIES, LOOK_BACK)
         tombstones = {
-            name: Tombstone(before.nodes[name], change.as_of, before.times.get(name))
-            for name in vanished
+            name: Tombstone(
+                before.nodes[name], change.as_of, before.times.get(name), said[node_id]
+            )
+            for name, node_id in ids.items()
         }
         kept = {name: stone for name, stone in before.tombstones.items() if name not in after}
         self.snapshot = replace(
@@ -135,6 +145,15 @@ class Store:
         return ChangeSet(runs=_differences(before, after))
 
     @_apply.register
+    def _(self, change: LivesRead) -> ChangeSet:
+        if change.lives == self.snapshot.lives:
+            return NOTHING
+        before = {life.name: life for life in self.snapshot.lives}
+        after = {life.name: life for life in change.lives}
+        self.snapshot = replace(self.snapshot, lives=change.lives)
+        return ChangeSet(nodes=_differences(before, after))
+
+    @_apply.register
     def _(self, change: LogsArrived) -> ChangeSet:
         self.logs.suppressed += change.suppressed
         return ChangeSet(logs=len(self.logs.add(change.entries)))
@@ -158,6 +177,13 @@ class Store:
         operations = {**self.snapshot.operations, progress.operation_id: progress}
         self.snapshot = replace(self.snapshot, operations=operations)
         return ChangeSet(operations=frozenset((progress.operation_id,)))
+
+    @_apply.register
+    def _(self, change: ControlChanged) -> ChangeSet:
+        if change.control == self.snapshot.control:
+            return NOTHING
+        self.snapshot = replace(self.snapshot, control=change.control)
+        return ChangeSet(control=True)
 
     @_apply.register
     def _(self, change: SourceReported) -> ChangeSet:
@@ -193,10 +219,36 @@ def _times(node: Node, before: Node | None, known: NodeTimes | None, as_of: date
     """Bring a node's observed times up to date with its present state."""
     is_ready = node.state == NodeState.READY
     if before is None or known is None:
-        return NodeTimes(as_of, as_of, ready_since=as_of if is_ready else None)
+        is_preempted = node.state == NodeState.PREEMPTED
+        return NodeTimes(
+            as_of,
+            as_of,
+            ready_since=as_of if is_ready else None,
+            preempted=as_of if is_preempted else None,
+        )
     if before.state == node.state:
         return known
     if is_ready:
-        return replace(known, state_since=as_of, ready_since=as_of, ready_until=None)
+        return replace(
+            known,
+            state_since=as_of,
+            ready_since=as_of,
+            ready_until=None,
+            earlier=(*known.earlier, *_over(known)),
+        )
     was_ready = before.state == NodeState.READY
-    return replace(known, state_since=as_of, ready_until=as_of if was_ready else known.ready_until)
+    is_preempted = known.preempted is None and node.state == NodeState.PREEMPTED
+    return replace(
+        known,
+        state_since=as_of,
+        ready_until=as_of if was_ready else known.ready_until,
+        preempted=as_of if is_preempted else known.preempted,
+    )
+
+
+def _over(known: NodeTimes) -> tuple[ReadySpan, ...]:
+    """Return the span that is over when a node becomes READY once more."""
+    if known.ready_since is None or known.ready_until is None:
+        return ()
+    begins_late = known.ready_since <= known.first_seen
+    return (ReadySpan(known.ready_since, known.ready_until, begins_late=begins_late),)
