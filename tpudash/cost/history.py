@@ -113,13 +113,7 @@ class NodeHistory:
         database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
         database.row_factory = sqlite3.Row
         try:
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-            if version > VERSION:
-                msg = f"it was written by a later tpudash (version {version})"
-                raise sqlite3.DatabaseError(msg)
-            if version < VERSION:
-                database.executescript(_SCHEMA)
-                database.execute(f"PRAGMA user_version = {VERSION}")
+            _prepare(database)
         except BaseException:
             database.close()
             raise
@@ -131,6 +125,21 @@ class NodeHistory:
             detail=f"{self._path}: {error}",
             hint="move the file away to begin a new history",
         )
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    """Make the tables of a new file.
+
+    Raises:
+        sqlite3.DatabaseError: It is no such file, or a later tpudash wrote it.
+    """
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        msg = f"it was written by a later tpudash (version {version})"
+        raise sqlite3.DatabaseError(msg)
+    if version < VERSION:
+        database.executescript(_SCHEMA)
+        database.execute(f"PRAGMA user_version = {VERSION}")
 
 
 class _Writer:
