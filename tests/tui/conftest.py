@@ -10,12 +10,15 @@ import pytest
 
 from tests.tui.factories import (
     FakeClock,
+    FakeControl,
     FakeEmulator,
     FakeOperations,
+    FakeShell,
     make_world,
     no_background,
 )
 from tpudash.cost.prices import PriceBook
+from tpudash.tui.acts import OperatorPorts
 from tpudash.tui.app import TpudashApp
 from tpudash.tui.settings import ConsoleSettings
 
@@ -43,6 +46,8 @@ class Console:
     clock: FakeClock
     operations: FakeOperations
     emulator: FakeEmulator
+    shell: FakeShell
+    control: FakeControl
 
     @property
     def screen_text(self) -> str:
@@ -98,12 +103,14 @@ async def run_console_under_test(
     store = make_world() if store is None else store
     clock = FakeClock()
     operations, emulator = FakeOperations(store), FakeEmulator()
+    shell, control = FakeShell(), FakeControl()
+    ports = OperatorPorts(emulator=emulator, shell=shell, control=control)
     options: dict[str, Any] = {
         "clock": clock,
         "prices": PriceBook.bundled(),
         "background": no_background,
         "operations": None if is_watch else operations,
-        "emulator": None if is_watch else emulator,
+        "ports": None if is_watch else ports,
         "settings": ConsoleSettings(project="demo"),
         **more,
     }
@@ -111,4 +118,4 @@ async def run_console_under_test(
     created(app)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
-        yield Console(app, pilot, store, clock, operations, emulator)
+        yield Console(app, pilot, store, clock, operations, emulator, shell, control)

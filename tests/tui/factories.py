@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from tpudash.domain.control import Control, Holder
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.domain.node import Node, NodeListing, Scheduling, Worker
 from tpudash.domain.operation import (
@@ -20,6 +21,7 @@ from tpudash.domain.operation import (
 )
 from tpudash.domain.request import QueuedResource, RequestListing
 from tpudash.domain.run import AttemptRecord, Recipe, Run, RunSpec, RunState
+from tpudash.domain.shell import ShellCommand
 from tpudash.store.changes import (
     Connected,
     LogsArrived,
@@ -265,6 +267,7 @@ class FakeOperations:
     plan_error: Exception | None = None
     start_error: Exception | None = None
     never_answers: bool = False
+    left: tuple[OperationProgress, ...] = ()
     choices: LaunchChoices = field(
         default_factory=lambda: LaunchChoices(
             ZONE, ("v2-8", "v3-8"), ("tpu-vm-base", "tpu-vm-tf-2.18.0-pjrt")
@@ -312,6 +315,14 @@ class FakeOperations:
             nodes=(node_name("demo-1"),),
         )
 
+    def left_behind(self, project: str) -> Sequence[OperationProgress]:
+        self.calls.append(("left_behind", project))
+        return self.left
+
+    def follow(self, operation_id: str) -> OperationProgress:
+        self.calls.append(("follow", operation_id))
+        return make_progress(operation_id)
+
     def start(self, plan: Plan) -> OperationProgress:
         self.calls.append(("start", plan.kind, plan.run))
         if self.start_error is not None:
@@ -332,6 +343,58 @@ class FakeEmulator:
         self.calls.append((node, notice_s))
         if self.error is not None:
             raise self.error
+
+
+@dataclass
+class FakeShell:
+    """A way onto workers that records who asked for it."""
+
+    calls: list[tuple[str, int]] = field(default_factory=list)
+    error: Exception | None = None
+
+    async def shell(self, node: Node, worker: int) -> ShellCommand:
+        self.calls.append((node.node_id, worker))
+        if self.error is not None:
+            raise self.error
+        return ShellCommand(("true",))
+
+
+@dataclass
+class FakeControl:
+    """Control that goes where the test says."""
+
+    control: Control = field(default_factory=lambda: Control(is_ours=True))
+    calls: list[str] = field(default_factory=list)
+
+    def check(self) -> Control:
+        return self.control
+
+    def take(self) -> Control:
+        self.calls.append("take")
+        self.control = Control(is_ours=True, holder=make_holder("alice"))
+        return self.control
+
+    def release(self) -> None:
+        self.calls.append("release")
+
+
+@dataclass
+class FakeSupervision:
+    """A supervisor that records what it was asked."""
+
+    supervised: set[str] = field(default_factory=set)
+    calls: list[tuple[str, bool]] = field(default_factory=list)
+
+    def is_supervised(self, run: str) -> bool:
+        return run in self.supervised
+
+    async def plan_supervise(self, run: str, *, on: bool) -> Plan:
+        self.calls.append((run, on))
+        return Plan(OperationKind.SUPERVISE, run, f"Supervise {run}", ())
+
+
+def make_holder(owner: str = "bob") -> Holder:
+    return Holder(owner, "bastion", 4711, NOW - timedelta(hours=2), "pts/3")
 
 
 async def no_background() -> None:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from tpudash.tui.terminal import leave, prepare_environment, run_console
+
+if TYPE_CHECKING:
+    from tpudash.domain.node import Node
+    from tpudash.domain.shell import ShellCommand
 
 
 async def stuck() -> None:
@@ -18,6 +23,17 @@ async def stuck() -> None:
             await asyncio.shield(blocked)
         except asyncio.CancelledError:
             continue
+
+
+class LocalShell:
+    """A shell that says where it is."""
+
+    async def shell(self, node: Node, worker: int) -> ShellCommand:
+        from tpudash.domain.shell import ShellCommand
+
+        return ShellCommand(
+            ("/bin/sh",), environment={"PS1": f"{node.node_id}/{worker}> ", "ENV": ""}
+        )
 
 
 def main(nodes: int) -> None:
@@ -34,6 +50,7 @@ def main(nodes: int) -> None:
     from tpudash.clock import SystemClock
     from tpudash.config.themes import find_theme
     from tpudash.cost.prices import PriceBook
+    from tpudash.tui.acts import OperatorPorts
     from tpudash.tui.app import TpudashApp, with_defaults
     from tpudash.tui.settings import ConsoleSettings
 
@@ -47,7 +64,7 @@ def main(nodes: int) -> None:
         prices=PriceBook.bundled(),
         background=stuck,
         operations=FakeOperations(store),
-        emulator=FakeEmulator(),
+        ports=OperatorPorts(emulator=FakeEmulator(), shell=LocalShell()),
         settings=settings,
     )
     leave(run_console(app, mouse=settings.mouse))

@@ -14,6 +14,7 @@ from tests.tui.factories import make_node, make_progress, node_name, report_prog
 from tpudash.domain.operation import LaunchRequest, OperationKind, OperationState
 from tpudash.errors import CapacityError, NotFoundError
 from tpudash.tui.actions import ACTIONS
+from tpudash.tui.acts import OperatorPorts
 from tpudash.tui.palette import ActionProvider
 from tpudash.tui.screens.launch import LaunchScreen
 from tpudash.tui.screens.plan import PlanDialog
@@ -281,10 +282,12 @@ async def test_a_refused_preemption_is_said() -> None:
 
 
 async def test_on_google_cloud_nothing_can_be_preempted_by_hand() -> None:
-    async with console(emulator=None) as it:
+    async with console(ports=OperatorPorts()) as it:
         it.app.perform("preempt")
-        await it.pilot.pause()
-        assert "Only an emulator" in it.notices[-1]
+        await it.press(":", *"preempt")
+        await it.pilot.pause(0.3)
+        assert "preempt this node" not in it.screen_text
+        assert not it.emulator.calls
 
 
 async def test_watch_mode_has_no_acts_by_key_or_palette() -> None:

@@ -18,8 +18,10 @@ def console(state: CliState) -> int:
     keep running.
     """
     from tpudash.commands.lazy_operations import LazyOperations
+    from tpudash.commands.operator_ports import operator_ports
     from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
 
     begin_screen(state)
     parts = ScreenParts(state, is_operator=True)
-    return run_screen(parts, operations=LazyOperations(parts))
+    operations = LazyOperations(parts)
+    return run_screen(parts, operations=operations, ports=operator_ports(parts, operations))

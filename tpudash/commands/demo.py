@@ -25,6 +25,7 @@ RUN: Final = "demo"
 STEPS: Final = 3_000
 CHECKPOINT_EVERY: Final = 100
 SEED: Final = 7
+LEAVE_NOTE: Final = "The demo's emulator and its nodes end with it."
 
 
 @click.command()
@@ -41,6 +42,7 @@ def demo(state: CliState) -> int:
     _check_trainer()
     from tpudash.commands.demo_world import METRICS_PERIOD_S, demo_world
     from tpudash.commands.lazy_operations import LazyOperations
+    from tpudash.commands.operator_ports import operator_ports
     from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
 
     state.flags |= {"project": PROJECT, "endpoint": "127.0.0.1:1"}
@@ -50,8 +52,11 @@ def demo(state: CliState) -> int:
         inner = _inside(state, world, METRICS_PERIOD_S)
         parts = ScreenParts(inner, is_operator=True)
         operations = LazyOperations(parts)
-        parts.also = lambda: _launch_first_run(operations, world)
-        return run_screen(parts, operations=operations)
+        ports = operator_ports(parts, operations)
+        parts.beside.append(lambda: _launch_first_run(operations, world))
+        code = run_screen(parts, operations=operations, ports=ports, leave_note=LEAVE_NOTE)
+        click.echo("ending the emulator and its nodes ...", err=True)
+        return code
 
 
 def _check_trainer() -> None:
@@ -80,6 +85,8 @@ def _inside(state: CliState, world: DemoWorld, metrics_period_s: float) -> CliSt
         bucket=world.bucket,
         zones=(ZONE,),
         accelerator_type=ACCELERATOR,
+        shell_command=None,
+        control_dir=None,
         intervals=replace(state.settings.intervals, metrics=metrics_period_s),
     )
     inner = CliState(flags=state.flags, debug=state.debug, config=state.config)

@@ -7,7 +7,7 @@ imported only when the pollers connect, after the first frame.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,24 +22,11 @@ if TYPE_CHECKING:
 
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
-    from tpudash.domain.operation import EmulatorPort, OperationsPort
+    from tpudash.domain.operation import OperationsPort
     from tpudash.gateways.protocols import Cloud
     from tpudash.pollers.poller_set import PollerSet
+    from tpudash.tui.acts import OperatorPorts
     from tpudash.tui.settings import ConsoleSettings
-
-
-class LazyEmulator:
-    """Control of the emulator at an endpoint; nothing is imported or opened until it is used."""
-
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
-
-    async def preempt(self, node: str, notice_s: float) -> None:
-        """Take a node away as Google would, with that many seconds of notice."""
-        from tpudash.gateways.emulator_control import EmulatorControl
-
-        async with EmulatorControl(self._endpoint) as control:
-            await control.preempt(node, notice_s, wait=False)
 
 
 class LazyConnector:
@@ -71,8 +58,9 @@ class ScreenParts:
     """Everything behind one screen.
 
     Attributes:
-        is_operator: Whether the screen can change the cloud.
-        also: Runs beside the pollers, such as the demo's first launch.
+        is_operator: Whether the screen can change the cloud; without it, what only reads can
+            leave the process.
+        beside: What runs beside the pollers, such as the demo's first launch.
     """
 
     state: CliState
@@ -80,7 +68,7 @@ class ScreenParts:
     store: Store = field(default_factory=Store)
     clock: SystemClock = field(default_factory=SystemClock)
     prices: PriceBook = field(default_factory=PriceBook.bundled)
-    also: Callable[[], Awaitable[None]] | None = None
+    beside: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     @cached_property
     def link(self) -> Link:
@@ -96,8 +84,8 @@ class ScreenParts:
         """Keep the store up to date until cancelled; the app's background."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.pollers().run(), name="pollers")
-            if self.also is not None:
-                tasks.create_task(_run(self.also), name="beside the pollers")
+            for work in self.beside:
+                tasks.create_task(_run(work), name="beside the pollers")
 
     def pollers(self) -> PollerSet:
         """Return the pollers of every source."""
@@ -118,9 +106,13 @@ def run_screen(
     parts: ScreenParts,
     *,
     operations: OperationsPort | None = None,
-    notices: tuple[str, ...] = (),
+    ports: OperatorPorts | None = None,
+    leave_note: str = "",
 ) -> int:
-    """Show the screen until the user leaves, and return the exit code."""
+    """Show the screen until the user leaves, and return the exit code.
+
+    `leave_note` is said to whoever leaves while nodes are billed, instead of the usual note.
+    """
     from tpudash.tui.terminal import find_traits, prepare_environment, run_console
 
     prepare_environment()
@@ -129,26 +121,23 @@ def run_screen(
     settings = parts.state.settings
     traits = find_traits()
     is_watch = operations is None
-    console = console_settings(parts.state, is_watch=is_watch, notices=notices)
-    emulator: EmulatorPort | None = None
-    if settings.endpoint and operations is not None:
-        emulator = LazyEmulator(settings.endpoint)
+    console = console_settings(parts.state, is_watch=is_watch)
+    if leave_note:
+        console = replace(console, leave_note=leave_note)
     app = TpudashApp(
         parts.store,
         clock=parts.clock,
         prices=lambda: parts.prices,
         background=parts.feed,
         operations=operations,
-        emulator=emulator,
+        ports=ports,
         settings=console,
     )
     mouse = traits.mouse if settings.mouse is None else settings.mouse
     return run_console(app, mouse=mouse and not is_watch)
 
 
-def console_settings(
-    state: CliState, *, is_watch: bool, notices: tuple[str, ...] = ()
-) -> ConsoleSettings:
+def console_settings(state: CliState, *, is_watch: bool) -> ConsoleSettings:
     """Return what the app is told: settings, with the terminal's traits where none are set."""
     from tpudash.config.themes import find_theme, list_themes, theme_or_default
     from tpudash.tui.pane import PaneId
@@ -175,7 +164,8 @@ def console_settings(
             accelerator_type=settings.accelerator_type or "",
         ),
         no_color=traits.no_color,
-        notices=(*notices, *((problem,) if problem else ())),
+        rotate_s=settings.rotate_s if is_watch else 0.0,
+        notices=(problem,) if problem else (),
     )
 
 

@@ -13,10 +13,15 @@ from tpudash.commands.state import CliState, connection_options, pass_state, scr
     metavar="PANE,...",
     help="Panes to show: nodes, utilization, logs, cost, checklist.",
 )
+@click.option(
+    "--rotate",
+    metavar="TIME",
+    help="Show one pane after the other, each for so long: 20s, 1m. 0 for never.",
+)
 @connection_options
 @screen_options
 @pass_state
-def watch(state: CliState, panes: str | None) -> int:
+def watch(state: CliState, panes: str | None, rotate: str | None) -> int:
     """Open the read-only screen, for a shared display.
 
     It is built without operations: there is no key, palette entry or command in it that could
@@ -27,5 +32,9 @@ def watch(state: CliState, panes: str | None) -> int:
     if panes:
         names = tuple(name.strip() for name in panes.split(",") if name.strip())
         state.flags["panes"] = names
+    if rotate:
+        from tpudash.commands.durations import parse_duration
+
+        state.flags["rotate_s"] = parse_duration(rotate).total_seconds()
     begin_screen(state)
     return run_screen(ScreenParts(state))

@@ -47,6 +47,10 @@ class KeyedAction(Protocol):
     def scope_name(self) -> str:
         """The pane in which the keys hold, "" for everywhere."""
 
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it takes its keys only now and then, from an action that has them otherwise."""
+
 
 def resolve_keymap(
     actions: Iterable[KeyedAction], chosen: Mapping[str, str]
@@ -110,12 +114,17 @@ def _refuse_clashes(
         action = actions[action_id]
         for key in keys:
             for other in taken.setdefault(key, []):
-                if not (action.scope_name and other.scope_name) or (
-                    action.scope_name == other.scope_name
-                ):
+                if _can_be_meant_together(action, other):
                     raise ConfigurationError(
                         f"The key {key!r} is given to two actions",
                         detail=f"{other.id} and {action.id}",
                         hint=f"Give one of them another key: keys.{action.id} = ...",
                     )
             taken[key].append(action)
+
+
+def _can_be_meant_together(one: KeyedAction, other: KeyedAction) -> bool:
+    if one.is_conditional or other.is_conditional:
+        return False
+    has_other_scope = one.scope_name != other.scope_name
+    return not (one.scope_name and other.scope_name and has_other_scope)

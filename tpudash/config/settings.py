@@ -65,7 +65,12 @@ class Settings:
     ascii: bool | None = _setting(None, "Draw with ASCII only; by the locale when not set")
     mouse: bool | None = _setting(None, "Use the mouse; off over SSH when not set")
     shell_command: str | None = _setting(
-        None, "Command that opens a shell on a worker, instead of gcloud"
+        None,
+        "Command that opens a shell on a worker, with {node}, {project}, {zone}, {worker}, "
+        "{internal_ip} and {external_ip}; gcloud when not set",
+    )
+    control_dir: str | None = _setting(
+        None, "Folder in which the consoles of all users agree on who has control"
     )
     log_level: str = _setting("INFO", "How much goes to our own log file")
     keys: Mapping[str, str] = field(

@@ -20,21 +20,34 @@ class Danger(StrEnum):
     DESTROYS = "deletes"
 
 
+class Offer(StrEnum):
+    """What is not at hand everywhere; actions that need it exist only where it is."""
+
+    PREEMPTION = "preemption"
+    """The nodes are a local emulator's, which can take them away."""
+    SHELL = "shell"
+    SUPERVISION = "supervision"
+    CONTROL = "control"
+    """Control of the project is shared out between consoles."""
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What decides whether an action can be taken now.
 
     Attributes:
         is_operator: There is an operations room to ask.
-        is_emulator: The connection is a local emulator, and its control is at hand.
         subject: The selected thing, or None.
         pane: The pane that has the focus.
+        offers: What else is at hand here.
+        control: Why this console may not change anything now, or "".
     """
 
     is_operator: bool
-    is_emulator: bool
     subject: Subject | None
     pane: PaneId
+    offers: frozenset[Offer] = frozenset()
+    control: str = ""
 
 
 def always(_: Situation) -> str:
@@ -54,6 +67,8 @@ class Action:
         group: Heading in the help screen.
         scope: The pane that must have the focus, or None for everywhere.
         needs_operator: Does not exist in watch mode.
+        needs: Does not exist where this is not at hand.
+        claims: Whether it takes its key from a more general action now; None if it always does.
         when: Returns "" if it can be taken now, else the reason why not.
         in_footer: Whether the footer may show it.
     """
@@ -66,6 +81,8 @@ class Action:
     danger: Danger = Danger.NONE
     scope: PaneId | None = None
     needs_operator: bool = False
+    needs: Offer | None = None
+    claims: Callable[[Situation], bool] | None = None
     when: Callable[[Situation], str] = always
     in_footer: bool = False
 
@@ -73,3 +90,26 @@ class Action:
     def scope_name(self) -> str:
         """The scope as a word, "" for everywhere."""
         return "" if self.scope is None else str(self.scope)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it takes its keys only now and then, from an action that has them otherwise."""
+        return self.claims is not None
+
+    def exists(self, situation: Situation) -> bool:
+        """Whether there is such an action at all here."""
+        if self.needs_operator and not situation.is_operator:
+            return False
+        return self.needs is None or self.needs in situation.offers
+
+    def takes_key(self, situation: Situation) -> bool:
+        """Whether its key means it now, in the pane that has the focus."""
+        if not self.exists(situation) or self.scope not in {None, situation.pane}:
+            return False
+        return self.claims is None or self.claims(situation)
+
+    def hindrance(self, situation: Situation) -> str:
+        """Return why it can't be taken now, or ""."""
+        if situation.control and self.danger is not Danger.NONE:
+            return situation.control
+        return self.when(situation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.tui.action import Action, Danger, Situation
+from tpudash.tui.action import Action, Danger, Offer, Situation
 from tpudash.tui.pane import PaneId, SubjectKind
 from tpudash.tui.pane_actions import PANE_ACTIONS
 
@@ -24,19 +24,17 @@ def _needs_run(situation: Situation) -> str:
 def _needs_target(situation: Situation) -> str:
     subject = situation.subject
     if subject is None:
-        return "Select a run or a node first."
+        return "Select a run, a node or a request first."
     if subject.kind is SubjectKind.TOMBSTONE:
         return "That node is gone already; x dismisses its row."
-    if subject.kind is SubjectKind.REQUEST and subject.run is None:
-        return "That request belongs to no run; delete it with gcloud."
     return ""
 
 
-def _needs_emulated_node(situation: Situation) -> str:
-    if not situation.is_emulator:
-        return "Only an emulator's nodes can be preempted by hand."
+def _needs_node(situation: Situation) -> str:
     if situation.subject is None or situation.subject.node is None:
         return "Select a node, or a run that has one, first."
+    if situation.subject.kind is SubjectKind.TOMBSTONE:
+        return "That node is gone."
     return ""
 
 
@@ -89,12 +87,42 @@ GLOBAL_ACTIONS: Final = (
         id="delete",
         keys=("D",),
         label="delete",
-        help="Delete the selected run or node, or all marked ones; checkpoints are kept",
+        help="Delete the selected run, node or request, or all marked ones; checkpoints are kept",
         group=OPERATOR_GROUP,
         danger=Danger.DESTROYS,
         needs_operator=True,
         when=_needs_target,
         in_footer=True,
+    ),
+    Action(
+        id="supervise",
+        keys=("A",),
+        label="supervise",
+        help="Resume the selected run by itself whenever it is preempted, or no longer",
+        group=OPERATOR_GROUP,
+        danger=Danger.CHANGES,
+        needs_operator=True,
+        needs=Offer.SUPERVISION,
+        when=_needs_run,
+        in_footer=True,
+    ),
+    Action(
+        id="follow",
+        keys=("F",),
+        label="follow operations",
+        help="Take up the operations that another session began and did not end",
+        group=OPERATOR_GROUP,
+        danger=Danger.CHANGES,
+        needs_operator=True,
+    ),
+    Action(
+        id="take-control",
+        keys=("T",),
+        label="take control",
+        help="Take control of the project away from the console that has it",
+        group=OPERATOR_GROUP,
+        needs_operator=True,
+        needs=Offer.CONTROL,
     ),
     Action(
         id="preempt",
@@ -104,7 +132,8 @@ GLOBAL_ACTIONS: Final = (
         group=OPERATOR_GROUP,
         danger=Danger.CHANGES,
         needs_operator=True,
-        when=_needs_emulated_node,
+        needs=Offer.PREEMPTION,
+        when=_needs_node,
     ),
     Action(
         id="operations",
@@ -171,11 +200,6 @@ ACTIONS: Final = (*GLOBAL_ACTIONS, *PANE_ACTIONS)
 def find_action(action_id: str) -> Action | None:
     """Return the action with this id, or None."""
     return next((action for action in ACTIONS if action.id == action_id), None)
-
-
-def available(action: Action, *, is_operator: bool) -> bool:
-    """Whether an action exists at all in this mode."""
-    return is_operator or not action.needs_operator
 
 
 def keys_table(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -12,15 +10,15 @@ from textual.keys import _character_to_key
 from textual.scrollbar import ScrollBar
 
 from tpudash.config.keymap import canonical_key, resolve_keymap
-from tpudash.tui.action import Action, Situation
-from tpudash.tui.actions import ACTIONS, available, find_action
-from tpudash.tui.acts import Acts
+from tpudash.tui.action import Situation
+from tpudash.tui.actions import ACTIONS, find_action
+from tpudash.tui.acts import Acts, OperatorPorts, control_words, holder_words
 from tpudash.tui.background import Background
-from tpudash.tui.pane import HostApp, PaneId, ViewContext, ViewOptions
+from tpudash.tui.handlers import Handlers, copy_text
+from tpudash.tui.pane import HostApp, ViewContext, ViewOptions
 from tpudash.tui.panes import create_panes
 from tpudash.tui.screens.main import MainScreen
 from tpudash.tui.settings import ConsoleSettings
-from tpudash.tui.spending import spending
 from tpudash.tui.stage import Stage
 from tpudash.tui.terminal import find_traits
 from tpudash.tui.text import safe_text
@@ -37,8 +35,9 @@ if TYPE_CHECKING:
 
     from tpudash.clock import Clock
     from tpudash.cost.prices import PriceBook
-    from tpudash.domain.operation import EmulatorPort, OperationsPort
+    from tpudash.domain.operation import OperationsPort
     from tpudash.store.store import Store
+    from tpudash.tui.action import Action, Offer
 
 SELECTION_SETTLES_S: Final = 0.08
 MOST_RECENT: Final = 5
@@ -58,7 +57,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
         prices: The prices, or a function that returns them as they are known now.
         background: Feeds the store until it is cancelled; started after the first frame.
         operations: The operations room, or None in watch mode.
-        emulator: Control of the local emulator, or None.
+        ports: What else an operator's console may ask.
     """
 
     TITLE = "tpudash"
@@ -75,7 +74,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
         prices: PriceBook | Callable[[], PriceBook],
         background: Callable[[], Awaitable[None]],
         operations: OperationsPort | None = None,
-        emulator: EmulatorPort | None = None,
+        ports: OperatorPorts | None = None,
         settings: ConsoleSettings | None = None,
     ) -> None:
         self.settings = settings or ConsoleSettings()
@@ -88,32 +87,16 @@ class TpudashApp(HostApp, inherit_bindings=False):
         )
         self._acts: Acts | None = None
         if operations is not None:
-            self._acts = Acts(self, operations, emulator, self.settings.launch)
-        self._has_emulator = emulator is not None
+            self._acts = Acts(self, operations, ports or OperatorPorts(), self.settings.launch)
         self._background = Background(background, self._background_failed)
         self._selection_timer: Timer | None = None
         self.recent: tuple[str, ...] = ()
         self.main = MainScreen(
             self, create_panes(self.settings.panes), self.keymap, project=self.settings.project
         )
-        self._stage = Stage(self, self.main, self._update_footer)
-        self._handlers: dict[str, Callable[[], None]] = {
-            **{f"pane-{pane}": self._focus_action(pane) for pane in PaneId},
-            "zoom": self.main.toggle_zoom,
-            "launch": self._launch,
-            "resume": self._resume,
-            "delete": self._delete,
-            "preempt": self._preempt,
-            "operations": self._show_operations,
-            "filter": self.main.begin_filter,
-            "sort": self._sort,
-            "pause": self._stage.toggle_pause,
-            "copy": self._copy,
-            "palette": self._show_palette,
-            "help": self._show_help,
-            "theme": self._next_theme,
-            "quit": self._ask_to_quit,
-        }
+        self.stage = Stage(self, self.main, self._update_footer, self._control_changed)
+        self._had_control = True
+        self._handlers = Handlers(self, self._acts).table()
         ScrollBar.renderer = SolidScrollBarRender
         self._bind_keys()
         self._register_themes()
@@ -144,8 +127,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
     def on_mount(self) -> None:
         """Listen to the store; the background begins only when the first frame is out."""
         self.set_class(self.settings.ascii, "-ascii")
-        self._stage.open()
-        self.set_interval(1.0, self._stage.tick)
+        self.stage.open()
+        self.set_interval(1.0, self.stage.tick)
         if self.settings.rotate_s > 0:
             self.set_interval(self.settings.rotate_s, self.main.rotate)
         self.call_after_refresh(self._start_background)
@@ -167,7 +150,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
 
     async def on_unmount(self) -> None:
         """Stop listening and stop the background, but wait for it only for a moment."""
-        self._stage.close()
+        self.stage.close()
         await self._background.stop()
 
     def _update_footer(self) -> None:
@@ -176,13 +159,28 @@ class TpudashApp(HostApp, inherit_bindings=False):
     @property
     def situation(self) -> Situation:
         """What decides which actions can be taken now."""
-        connection = self.context.store.snapshot.connection
+        snapshot = self.context.store.snapshot
+        offers: frozenset[Offer] = frozenset()
+        if self._acts is not None:
+            info = snapshot.connection
+            offers = self._acts.ports.offers(is_emulator=info is not None and info.is_emulator)
         return Situation(
             is_operator=self._acts is not None,
-            is_emulator=self._has_emulator and connection is not None and connection.is_emulator,
             subject=self.context.subject,
             pane=self.main.current.pane_id,
+            offers=offers,
+            control="" if self._acts is None else control_words(snapshot.control),
         )
+
+    def _control_changed(self) -> None:
+        """Say who took control away, once."""
+        control = self.context.store.snapshot.control
+        has_control = control is None or control.is_ours
+        if self._had_control and control is not None and not has_control:
+            words = f"{holder_words(control)}. This console only shows; T takes control."
+            self.notify(words, severity="warning", markup=False, timeout=10)
+        self._had_control = has_control
+        self._update_footer()
 
     def refresh_bindings(self) -> None:
         """Bring the footer up to date with the focus and the selection."""
@@ -192,20 +190,21 @@ class TpudashApp(HostApp, inherit_bindings=False):
 
     def action_press(self, key: str) -> None:
         """Find the action that a key means here: the focused pane's own before the others."""
-        pane = self.main.current.pane_id
-        wanted = canonical_key(key)
-        found = [action for action in ACTIONS if wanted in self.keymap[action.id]]
-        for action in sorted(found, key=lambda action: action.scope is None):
-            if action.scope in {None, pane}:
-                self.perform(action.id)
-                return
+        situation, wanted = self.situation, canonical_key(key)
+        found = [
+            action
+            for action in ACTIONS
+            if wanted in self.keymap[action.id] and action.takes_key(situation)
+        ]
+        if found:
+            self.perform(min(found, key=lambda action: action.scope is None).id)
 
     def perform(self, action_id: str) -> None:
         """Take an action, or say why it can't be taken."""
-        action = find_action(action_id)
-        if action is None or not available(action, is_operator=self._acts is not None):
+        action, situation = find_action(action_id), self.situation
+        if action is None or not action.exists(situation):
             return
-        reason = action.when(self.situation)
+        reason = action.hindrance(situation)
         if reason:
             self.notify(reason, severity="warning", markup=False)
             return
@@ -222,107 +221,17 @@ class TpudashApp(HostApp, inherit_bindings=False):
                 self.main.focus_pane(action.scope)
             pane.perform(action.id)
 
-    def _open(self, screen: Screen[Any]) -> None:
-        self.push_screen(screen)
-
-    def _focus_action(self, pane: PaneId) -> Callable[[], None]:
-        return lambda: self.main.focus_pane(pane)
-
-    def _launch(self) -> None:
-        if self._acts is not None:
-            self._acts.launch()
-
-    def _resume(self) -> None:
-        subject = self.context.subject
-        if self._acts is not None and subject is not None and subject.run is not None:
-            self._acts.resume(subject.run)
-
-    def _delete(self) -> None:
-        nodes = self.main.panes.get(PaneId.NODES)
-        marked = nodes.marked_subjects if isinstance(nodes, NodesPane) else ()
-        subject = self.context.subject
-        if self._acts is not None and (marked or subject is not None):
-            self._acts.delete(marked or ((subject,) if subject else ()))
-
-    def _preempt(self) -> None:
-        subject = self.context.subject
-        if self._acts is not None and subject is not None and subject.node is not None:
-            self._acts.preempt(subject.node)
-
-    def _show_palette(self) -> None:
-        from textual.command import CommandPalette
-
-        self._open(CommandPalette())
-
-    def _show_operations(self) -> None:
-        from tpudash.tui.screens.operations import OperationsScreen
-
-        self.main.strip.acknowledge()
-        self._open(OperationsScreen(self))
-
-    def _show_help(self) -> None:
-        from tpudash.tui.screens.help import HelpScreen
-
-        is_operator = self._acts is not None
-        self._open(HelpScreen(self, self.main.current, self.keymap, is_operator=is_operator))
-
-    def _sort(self) -> None:
-        nodes = self.main.panes.get(PaneId.NODES)
-        if isinstance(nodes, NodesPane):
-            nodes.sort_by()
-            self.main.draw_titles()
-
-    def _next_theme(self) -> None:
+    def next_theme(self) -> None:
+        """Take on the next theme of those that can be chosen."""
         names = [spec.name for spec in self.settings.themes] or sorted(self.available_themes)
         at = names.index(self.theme) if self.theme in names else -1
         self._take_theme(names[(at + 1) % len(names)])
-        self.call_after_refresh(self._stage.tick)
+        self.call_after_refresh(self.stage.tick)
         self.notify(f"Theme: {self.theme}", markup=False, timeout=2)
-
-    def _copy(self) -> None:
-        pane = self.main.current
-        self.run_worker(self.action_copy_text(pane.copy_text(), f"from {pane.title.lower()}"))
 
     async def action_copy_text(self, text: str, what: str) -> None:
         """Copy a text to the terminal's clipboard and to a file."""
-        from tpudash.tui.copying import fits_clipboard, report, save_copy
-
-        if not text.strip():
-            self.notify("There is nothing to copy here.", severity="warning", markup=False)
-            return
-        is_sent = fits_clipboard(text)
-        if is_sent:
-            self.copy_to_clipboard(text)
-        saved, path = "", self.settings.copy_file
-        if path is not None:
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(save_copy, path, text)
-                saved = str(path)
-        words = report(what, is_sent=is_sent, saved=saved, is_tmux=find_traits().is_tmux)
-        self.notify(safe_text(words, 400), markup=False)
-
-    def _ask_to_quit(self) -> None:
-        from tpudash.tui.screens.confirm import ConfirmDialog
-
-        if isinstance(self.screen, ConfirmDialog):
-            self.exit()
-            return
-        billed = spending(self.context.store.snapshot, self.context.prices)
-        if self._acts is None or not billed.billed:
-            self.exit()
-            return
-        nodes = "1 node keeps" if billed.billed == 1 else f"{billed.billed} nodes keep"
-        rate = billed.text(plain=self.settings.ascii)
-        lines = (
-            f"{nodes} running and billed at {rate} (estimate).",
-            self.settings.leave_note,
-        )
-        dialog = ConfirmDialog(self, "Leave tpudash?", lines, yes="Leave", no="Stay", yes_key="q")
-        self.push_screen(dialog, self._answered_quit)
-
-    def _answered_quit(self, is_yes: bool | None) -> None:
-        if is_yes:
-            self.exit()
+        await copy_text(self, text, what)
 
     @on(NodesPane.SubjectChanged)
     def _subject_changed(self, event: NodesPane.SubjectChanged) -> None:
@@ -342,7 +251,14 @@ class TpudashApp(HostApp, inherit_bindings=False):
         from tpudash.tui.screens.details import DetailsScreen
 
         event.stop()
-        self._open(DetailsScreen(self, event.subject))
+        self.push_screen(DetailsScreen(self, event.subject))
+
+    @on(NodesPane.ShellWanted)
+    def _shell_wanted(self, event: NodesPane.ShellWanted) -> None:
+        event.stop()
+        node = self.context.store.snapshot.nodes.get(event.subject.name)
+        if self._acts is not None and node is not None:
+            self._acts.shell(node)
 
 
 def with_defaults(settings: ConsoleSettings) -> ConsoleSettings:

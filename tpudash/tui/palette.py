@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from textual.command import DiscoveryHit, Hit, Provider
 
-from tpudash.tui.actions import ACTIONS, available
+from tpudash.tui.actions import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,13 +46,11 @@ class ActionProvider(Provider):
             return recent.index(action.id) if action.id in recent else len(recent)
 
         for action in sorted(ACTIONS, key=rank):
-            exists = available(action, is_operator=situation.is_operator)
-            is_elsewhere = action.id == "preempt" and not situation.is_emulator
-            if exists and action.id != "palette" and not is_elsewhere:
+            if action.exists(situation) and action.id != "palette":
                 yield action
 
     def _help(self, action: Action) -> str:
-        reason = action.when(self._host.situation)
+        reason = action.hindrance(self._host.situation)
         return f"{action.help}. Not now: {reason}" if reason else action.help
 
     async def discover(self) -> Hits:

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from tpudash.tui.action import Action
-from tpudash.tui.pane import PaneId
+from tpudash.tui.action import Action, Offer, Situation
+from tpudash.tui.pane import PaneId, SubjectKind
+
+
+def _is_on_node(situation: Situation) -> bool:
+    return situation.subject is not None and situation.subject.kind is SubjectKind.NODE
+
 
 NODES_ACTIONS: Final = (
     Action(
@@ -27,6 +32,18 @@ NODES_ACTIONS: Final = (
         help="Mark or unmark the selected row; D then deletes all marked rows at once",
         group="Nodes",
         scope=PaneId.NODES,
+    ),
+    Action(
+        id="shell",
+        keys=("s",),
+        label="shell",
+        help="On a node: open a shell on one of its workers; leaving it brings the screen back",
+        group="Nodes",
+        scope=PaneId.NODES,
+        needs_operator=True,
+        needs=Offer.SHELL,
+        claims=_is_on_node,
+        in_footer=True,
     ),
     Action(
         id="dismiss",

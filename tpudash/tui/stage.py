@@ -20,12 +20,20 @@ class Stage:
 
     Args:
         connected: Is called when the connection says what it is.
+        control_changed: Is called when control of the project changed hands.
     """
 
-    def __init__(self, host: HostApp, main: MainScreen, connected: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        host: HostApp,
+        main: MainScreen,
+        connected: Callable[[], None],
+        control_changed: Callable[[], None],
+    ) -> None:
         self._host = host
         self._main = main
         self._connected = connected
+        self._control_changed = control_changed
         self._feed: ChangeFeed | None = None
         self._held = NOTHING
         self._held_count = 0
@@ -52,6 +60,8 @@ class Stage:
             overlay.apply(changes)
         if changes.connection:
             self._connected()
+        if changes.control:
+            self._control_changed()
 
     def tick(self) -> None:
         """Move ages and dollars on; while paused, only the status line and the operations."""

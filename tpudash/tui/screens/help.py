@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Vertical
 
 from tpudash.tui.action import Danger
-from tpudash.tui.actions import ACTIONS, available
+from tpudash.tui.actions import ACTIONS
 from tpudash.tui.screens.overlay import Page, Paragraphs
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from textual.app import ComposeResult
 
+    from tpudash.tui.action import Situation
     from tpudash.tui.pane import HostApp, Pane
 
 MOVES = (
@@ -35,13 +36,12 @@ class HelpScreen(Page):
         host: HostApp,
         pane: Pane,
         keymap: Mapping[str, tuple[str, ...]],
-        *,
-        is_operator: bool,
+        situation: Situation,
     ) -> None:
         super().__init__(host, id="help-screen")
         self._pane = pane
         self._keymap = keymap
-        self._is_operator = is_operator
+        self._situation = situation
 
     def compose(self) -> ComposeResult:
         """Lay out the page."""
@@ -61,7 +61,7 @@ class HelpScreen(Page):
             page.line(self._pane.help_text, indent=1)
         groups: dict[str, list[tuple[str, str, Danger]]] = {}
         for action in ACTIONS:
-            if not available(action, is_operator=self._is_operator):
+            if not action.exists(self._situation):
                 continue
             if action.scope not in {None, self._pane.pane_id}:
                 continue

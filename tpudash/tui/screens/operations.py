@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from textual.binding import Binding
 from textual.containers import Vertical
 
 from tpudash.tui.screens.overlay import Page
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from textual.app import ComposeResult
+    from textual.binding import BindingType
 
     from tpudash.store.changes import ChangeSet
     from tpudash.tui.pane import HostApp
@@ -21,13 +23,15 @@ if TYPE_CHECKING:
 class OperationsScreen(Page):
     """Newest first; live."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("F", "app.press('F')", show=False)]
+
     def __init__(self, host: HostApp) -> None:
         super().__init__(host, id="operations-screen")
 
     def compose(self) -> ComposeResult:
         """Lay out the page."""
         with Vertical(classes="dialog page") as box:
-            box.border_title = "Operations (esc closes)"
+            box.border_title = "Operations (esc closes, F follows what was left behind)"
             yield self.body()
 
     def on_mount(self) -> None:

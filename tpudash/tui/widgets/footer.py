@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tpudash.tui.action import Danger
-from tpudash.tui.actions import ACTIONS, available
+from tpudash.tui.actions import ACTIONS
 from tpudash.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # What a newcomer looks for stays longest when the line is short.
 _FIRST: Final = (
     *("help", "quit", "launch", "resume", "delete", "palette", "filter", "zoom", "details"),
-    *("sort", "pause", "operations", "copy"),
+    *("shell", "sort", "take-control", "pause", "operations", "copy"),
 )
 
 
@@ -66,7 +66,7 @@ class KeyFooter(Line):
         for action in ACTIONS:
             if action.id in chosen:
                 is_act = action.danger is not Danger.NONE
-                is_dead = bool(action.when(situation))
+                is_dead = bool(action.hindrance(situation))
                 style = muted if is_dead else warning if is_act else keys
                 text.append(f" {self._keymap[action.id][0]}", style)
                 text.append(f" {action.label} ", muted)
@@ -89,9 +89,11 @@ class KeyFooter(Line):
         return chosen
 
     def _is_wanted(self, action: Action, situation: Situation) -> bool:
-        return (
-            action.in_footer
-            and bool(self._keymap[action.id])
-            and available(action, is_operator=situation.is_operator)
-            and action.scope in {None, situation.pane}
+        if not (action.in_footer and self._keymap[action.id] and action.takes_key(situation)):
+            return False
+        key = self._keymap[action.id][0]
+        return not any(
+            other.is_conditional and key in self._keymap[other.id] and other.takes_key(situation)
+            for other in ACTIONS
+            if other is not action
         )

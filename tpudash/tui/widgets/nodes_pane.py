@@ -78,6 +78,12 @@ class NodesPane(Pane):
 
         subject: Subject
 
+    @dataclass
+    class ShellWanted(Message):
+        """The user wants a shell on a node."""
+
+        subject: Subject
+
     def __init__(self) -> None:
         super().__init__(id=f"pane-{self.pane_id}")
         self._groups: list[Group] = []
@@ -197,6 +203,9 @@ class NodesPane(Pane):
             case "details":
                 if self.selected is not None:
                     self.post_message(self.DetailsWanted(self.selected.subject))
+            case "shell":
+                if self.selected is not None:
+                    self.post_message(self.ShellWanted(self.selected.subject))
             case "mark":
                 self._toggle_mark()
             case "dismiss":

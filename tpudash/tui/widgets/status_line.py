@@ -73,7 +73,7 @@ class StatusLine(Line):
 
     def apply(self, changes: ChangeSet) -> None:
         """Bring the line up to date."""
-        if changes.nodes or changes.sources or changes.connection:
+        if changes.nodes or changes.sources or changes.connection or changes.control:
             self._spending = spending(self.context.snapshot, self.context.prices)
         self.tick(self.context.now())
 
@@ -106,9 +106,15 @@ class StatusLine(Line):
     def _badges(self) -> list[_Part]:
         connection = self.context.snapshot.connection
         is_emulator = connection is not None and connection.is_emulator
+        control = self.context.store.snapshot.control
         parts = []
         if self.context.options.is_watch:
             parts.append(self._badge("WATCH", "mode-watch"))
+        elif control is not None and not control.is_ours:
+            parts.append(self._badge("VIEWING", "mode-watch"))
+            owner = control.holder.owner if control.holder else "another console"
+            words = f" {safe_text(owner, 30)} has control "
+            parts.append(_Part(words, self._style("chart-warn"), 1))
         elif not is_emulator:
             parts.append(self._badge("OPERATOR", "mode-operator"))
         if is_emulator:
