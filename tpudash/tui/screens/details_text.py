@@ -11,10 +11,10 @@ from tpudash.tui import format as fmt
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Subject, SubjectKind
 from tpudash.tui.screens.overlay import Paragraphs
+from tpudash.tui.screens.timeline import add_log_lines, add_timeline, node_events, run_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import datetime
 
     from rich.text import Text
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tpudash.tui.pane import HostApp
 
 MASK: Final = "******"
-LAST_LINES: Final = 15
-LOG_LOOK_BACK: Final = 5_000
 _SECRET: Final = re.compile(
     r"(?i)(pass(word|wd)?|secret|token|credential|private|api[-_]?key|auth)"
 )
@@ -82,10 +80,10 @@ def _run_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
     if run.result is not None:
         page.heading("Result")
         _json(page, {"metrics": run.result.metrics, "export": run.result.export}, host)
-    _timeline(page, run, host)
+    add_timeline(page, run_events(run, host))
     for node in snapshot.nodes_of(run.name):
         _node_sections(page, node, host)
-    _log_lines(page, host, run=run.name)
+    add_log_lines(page, host, run=run.name)
 
 
 def _spec(page: Paragraphs, run: Run, host: HostApp) -> None:
@@ -133,34 +131,14 @@ def _attempt(page: Paragraphs, record: AttemptRecord, host: HostApp) -> None:
                 page.styled(f"{key}: {record.error[key]}", "chart-bad", indent=4)
 
 
-def _timeline(page: Paragraphs, run: Run, host: HostApp) -> None:
-    """Events of the run's attempts and operations, oldest first."""
-    events: list[tuple[datetime, str]] = []
-    for record in run.attempts:
-        events.append((record.started, f"attempt {record.attempt} began on {record.node}"))
-        if record.ended:
-            code = "" if record.exit_code is None else f", exit code {record.exit_code}"
-            words = f"attempt {record.attempt} ended: {record.state}{code}"
-            events.append((record.ended, words))
-    for one in host.context.snapshot.operations.values():
-        if one.run == run.name:
-            events.append((one.started, f"{one.kind} asked for"))
-            events.append((one.updated, f"{one.kind}: {one.state} {one.message}"))
-    if run.result:
-        events.append((run.result.finished, f"finished at step {run.result.step}"))
-    if events:
-        page.heading("Timeline")
-    for moment, words in sorted(events, key=lambda event: event[0]):
-        page.line(f"{moment:%Y-%m-%d %H:%M:%S}  {words}", indent=1)
-
-
 def _node_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
     node = host.context.snapshot.nodes.get(subject.name)
     if node is None:
         page.line(f"The node {subject.short_name} is not listed any more.")
         return
     _node_sections(page, node, host)
-    _log_lines(page, host, node_id=node.node_id)
+    add_timeline(page, node_events(node, host))
+    add_log_lines(page, host, node_id=node.node_id)
 
 
 def _node_sections(page: Paragraphs, node: Node, host: HostApp) -> None:
@@ -267,22 +245,6 @@ def _tombstone_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
     age = fmt.age(stone.vanished, host.context.now())
     page.field("no longer listed", f"since {stone.vanished:%Y-%m-%d %H:%M:%S} ({age} ago)")
     page.field("last state", stone.node.state)
-    _log_lines(page, host, node_id=stone.node.node_id)
+    add_log_lines(page, host, node_id=stone.node.node_id, kept=stone.last_entries)
+    add_timeline(page, node_events(stone.node, host, stone))
     _node_sections(page, stone.node, host)
-
-
-def _log_lines(
-    page: Paragraphs, host: HostApp, *, node_id: str | None = None, run: str | None = None
-) -> None:
-    newest = host.context.store.logs.newest(LOG_LOOK_BACK)
-    found = [
-        entry
-        for entry in newest
-        if (node_id is not None and entry.node_id == node_id)
-        or (run is not None and entry.run == run)
-    ][-LAST_LINES:]
-    if not found:
-        return
-    page.heading("Last log lines")
-    for entry in found:
-        page.line(f"{entry.timestamp:%H:%M:%S} {entry.severity:<8} {entry.text}", indent=1)

@@ -108,8 +108,12 @@ class Paragraphs:
         self.text.append(f"{safe_text(words, 200)}\n", self._host.style_of("primary", bold=True))
 
     def line(self, words: str, style: Style | str = "", *, indent: int = 2) -> None:
-        """Add one line."""
-        self.text.append(" " * indent + safe_text(words, 2_000) + "\n", style)
+        """Add one line, which goes on below itself where it is long."""
+        room = max(20, self._width - indent)
+        text = safe_text(words, 2_000)
+        pieces = textwrap.wrap(text, room) if cell_len(text) > room else [text]
+        for at, piece in enumerate(pieces):
+            self.text.append(" " * (indent + 2 * (at > 0)) + piece + "\n", style)
 
     def lines(self, words: str, style: Style | str = "", *, indent: int = 2) -> None:
         """Add a text of several lines."""

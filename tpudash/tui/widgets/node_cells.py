@@ -81,8 +81,8 @@ _KINDS: Final = (
     _Kind("owner", "OWNER", 8),
 )
 _PRIORITY: Final = (
-    *("name", "state", "step", "age", "rate", "heard", "type", "risk", "accrued", "examples"),
-    *("health", "scheduling", "zone", "chips", "hosts", "loss", "workers", "owner"),
+    *("name", "state", "step", "age", "rate", "heard", "type", "risk", "accrued", "workers"),
+    *("examples", "health", "scheduling", "zone", "chips", "hosts", "loss", "owner"),
 )
 NOTE_LEAST: Final = 24
 SORTABLE: Final = ("name", "state", "age", "type", "step", "rate", "accrued")

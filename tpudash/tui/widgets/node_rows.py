@@ -206,6 +206,7 @@ def _run_facts(
         scheduling=spec.scheduling if spec else "",
         zone=newest.zone if newest else (spec.zone if spec else ""),
         owner=run.owner,
+        workers=len(newest.workers) if newest and not newest.is_dead else None,
         step=run.step,
         target_step=run.target_step,
         examples_per_second=(run.examples_per_second if run.state is RunState.TRAINING else None),
@@ -301,6 +302,13 @@ def _request_facts(request: QueuedResource, snapshot: Snapshot) -> RowFacts:
     )
 
 
+def _tombstone_note(stone: Tombstone) -> str:
+    said = f" It logged last: {stone.last_entries[-1].text}" if stone.last_entries else ""
+    since = f"{stone.vanished:%H:%M:%S} UTC"
+    state = stone.node.state
+    return f"No longer listed since {since}; its last state was {state}. x dismisses it.{said}"
+
+
 def _tombstone_facts(stone: Tombstone, run: Run | None) -> RowFacts:
     node = stone.node
     record = _record_of(node, run)
@@ -319,7 +327,7 @@ def _tombstone_facts(stone: Tombstone, run: Run | None) -> RowFacts:
         zone=node.zone,
         owner=node.owner or "",
         step=record.step if record else None,
-        note=f"No longer listed; its last state was {node.state}. x dismisses this row.",
+        note=_tombstone_note(stone),
         words=f"{node.name} GONE {' '.join(node.labels.values())}",
         costing=costing,
     )
