@@ -29,7 +29,7 @@ async def test_a_vanished_node_keeps_its_last_words_when_the_log_has_forgotten_t
     list_nodes(store, at=NOW - timedelta(minutes=4))
     store.logs = LogRing()
     async with console(store, size=(120, 40)) as it:
-        assert "It logged last: the very last words" in it.screen_text
+        assert "Logged last: the very last words" in it.screen_text
         text = await details_of(it, tombstone_key(node_name("lost-1")))
         assert "the very last words" in text
         assert "no longer listed" in text

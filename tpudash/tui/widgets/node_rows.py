@@ -303,10 +303,9 @@ def _request_facts(request: QueuedResource, snapshot: Snapshot) -> RowFacts:
 
 
 def _tombstone_note(stone: Tombstone) -> str:
-    said = f" It logged last: {stone.last_entries[-1].text}" if stone.last_entries else ""
+    said = f" Logged last: {stone.last_entries[-1].text}" if stone.last_entries else ""
     since = f"{stone.vanished:%H:%M:%S} UTC"
-    state = stone.node.state
-    return f"No longer listed since {since}; its last state was {state}. x dismisses it.{said}"
+    return f"Vanished at {since} (was {stone.node.state}); x dismisses it.{said}"
 
 
 def _tombstone_facts(stone: Tombstone, run: Run | None) -> RowFacts:
