@@ -7,7 +7,8 @@ history, or by an attempt's record alone. All sums (of a run, an owner, a day) a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from tpudash.cost.ready_time import (
     Evidence,
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from tpudash.domain.run import AttemptRecord, Run
     from tpudash.store.snapshot import NodeTimes, Snapshot
 
-UNCHARGED_STATES = frozenset(NodeState) - {
+UNCHARGED_STATES: Final = frozenset(NodeState) - {
     NodeState.READY,
     NodeState.UNKNOWN,
     NodeState.STATE_UNSPECIFIED,
 }
 """States that say for sure that nothing is charged for the TPU."""
+UNSEEN: Final = timedelta(days=1)
+"""How far beyond the last sign of it a node is taken to have lived on unseen, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +99,11 @@ class Life:
         return self.rate * hours, self.ready.is_lower_bound and self._reaches(start, end)
 
     def _reaches(self, start: datetime, end: datetime) -> bool:
-        spans = self.ready.spans
+        """Whether a time that nobody saw may lie between two times."""
         return any(
-            (span.begins_late and start < span.start)
-            or (span.ends_early and span.end < end)
-            or span.within(start, end) > 0
-            for span in spans
+            (span.begins_late and start < span.start < end)
+            or (span.ends_early and span.end < end and start < span.end + UNSEEN)
+            for span in self.ready.spans
         )
 
 
@@ -168,7 +170,9 @@ def life_of_attempt(record: AttemptRecord, run: Run, book: PriceBook, now: datet
         accelerator_type=kind,
         zone=zone,
         scheduling=scheduling,
-        ready=ready_time_of_attempt(record, now),
+        ready=ready_time_of_attempt(
+            record, now, may_be_preempted=scheduling is None or scheduling.may_be_preempted
+        ),
         price=price,
         rate=rate_of(kind, price),
         per_hour_usd=0.0,

@@ -101,7 +101,9 @@ def ready_time(evidence: Evidence) -> ReadyTime:
     return ReadyTime(spans, is_free=is_free, is_lower_bound=is_lower_bound and not is_free)
 
 
-def ready_time_of_attempt(record: AttemptRecord, now: datetime) -> ReadyTime:
+def ready_time_of_attempt(
+    record: AttemptRecord, now: datetime, *, may_be_preempted: bool = True
+) -> ReadyTime:
     """Return for how long the node of an attempt was READY of which only the record is left.
 
     A node lives on after its attempt ended, so only for a preemption is the end of the one the end
@@ -110,9 +112,11 @@ def ready_time_of_attempt(record: AttemptRecord, now: datetime) -> ReadyTime:
     end = min(record.ended or record.updated, now)
     was_preempted = record.state == AttemptState.PREEMPTED and record.ended is not None
     span = ReadySpan(record.started, end, ends_early=not was_preempted)
-    if was_preempted and end - record.started <= FREE_PREEMPTION:
-        # Its creation is not known, so it may be charged for all the same.
-        return ReadyTime((span,), is_free=True, is_lower_bound=True)
+    if was_preempted and may_be_preempted and end - record.started <= FREE_PREEMPTION:
+        # It was created after it was asked for, and before its agent began: if only the latter is
+        # within the minute, it may be charged for all the same.
+        is_sure = record.requested is not None and end - record.requested <= FREE_PREEMPTION
+        return ReadyTime((span,), is_free=True, is_lower_bound=not is_sure)
     return ReadyTime((span,), is_lower_bound=not was_preempted)
 
 

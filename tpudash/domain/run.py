@@ -82,6 +82,8 @@ class RunSpec:
         bucket: `gs://NAME`, or an absolute folder on this machine.
         run_url: `BUCKET/tpudash/runs/RUN`.
         max_cost_usd: The most that the run may cost, or None for no cap.
+        cost_per_hour_usd: What the node of this attempt costs an hour, for the agent to hold the
+            cap by; None where no price is known.
         attempt_started: When the newest attempt was begun, or None in older records.
         candidate_zones: Zones to try, in order of preference; empty means `zone` alone.
         deleted: When its owner deleted its nodes, if that was the last thing done.
@@ -106,6 +108,7 @@ class RunSpec:
     seed: int | None = None
     delete_node_when_done: bool = False
     max_cost_usd: float | None = None
+    cost_per_hour_usd: float | None = None
     attempt_started: datetime | None = None
     candidate_zones: tuple[str, ...] = ()
     deleted: datetime | None = None
@@ -136,6 +139,8 @@ class AttemptRecord:
         restored_step: The step that this attempt began from; 0 is from scratch.
         steps_lost: Last step seen of the life before, less `restored_step`.
         restarts: How often the trainer was started again on the same node.
+        requested: When the node was asked for; it was created later than that.
+        cost_usd: What the agent itself reckoned, by the rate in its spec.
     """
 
     run: str
@@ -163,6 +168,9 @@ class AttemptRecord:
     error: dict[str, Any] | None = None
     quarantined: tuple[str, ...] = ()
     log_entries_dropped: int = 0
+    requested: datetime | None = None
+    cost_per_hour_usd: float | None = None
+    cost_usd: float | None = None
     schema: int = SCHEMA
 
 

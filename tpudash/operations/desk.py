@@ -77,6 +77,15 @@ class Desk:
         )
         return Survey(cloud, nodes, requests, reading.runs, reading.evidence)
 
+    def highest_rate(self, spec: RunSpec) -> float | None:
+        """Return US dollars an hour of a run's node in the dearest of its candidate zones.
+
+        The agent holds the run's cap by it, wherever the node comes to lie.
+        """
+        kind, scheduling = spec.accelerator_type, spec.scheduling
+        rates = [self.rate(kind, zone, scheduling) for zone in spec.zones]
+        return max((rate for rate in rates if rate is not None), default=None)
+
     def derive(self, survey: Survey, evidence: RunEvidence) -> Run:
         """Put a run together from evidence that was completed since."""
         return RunReader(survey.cloud.bucket, self.tools.clock).derive(evidence)

@@ -55,6 +55,7 @@ async def plan_launch(desk: Desk, request: LaunchRequest) -> Plan:
     bundle = await desk.tools.bundle()
     fresh = _spec_of(replace(request, bucket=bucket), desk, choice.zones, choice.runtime_version)
     fresh = spec_with_bundle(replace(fresh, project=cloud.project), bundle)
+    fresh = replace(fresh, cost_per_hour_usd=desk.highest_rate(fresh))
     survey = await desk.survey(only=request.run, buckets=(bucket,))
     start = await _start(desk, survey, fresh)
     warnings = (*choice.warnings, *start.warnings, *await _warnings(survey, start, desk))
@@ -145,6 +146,7 @@ def _wish(spec: RunSpec) -> RunSpec:
         created=_NO_TIME,
         attempt_started=None,
         bundle=None,
+        cost_per_hour_usd=None,
         zone=spec.candidate_zones[0] if spec.candidate_zones else spec.zone,
         failure=None,
         deleted=None,
@@ -227,6 +229,8 @@ async def _warnings(survey: Survey, start: _Start, desk: Desk) -> tuple[str, ...
         found.append(f"a bucket outside {region_of(spec.zone)} makes every byte cost money")
     if desk.rate(spec.accelerator_type, spec.zone, spec.scheduling) is None:
         found.append(f"the price of {spec.accelerator_type} in {spec.zone} is not known")
+        if spec.max_cost_usd is not None and spec.cost_per_hour_usd is None:
+            found.append("so its agent can't hold the run to its cap")
     silent = [zone for zone in survey.nodes.unreachable if zone in spec.zones]
     if silent:
         found.append(f"no answer from {', '.join(silent)}: what is there is not known")
@@ -262,10 +266,17 @@ def _effects(spec: RunSpec) -> tuple[str, ...]:
         if spec.delete_node_when_done
         else "The node stays, and costs money, until it is deleted."
     )
-    return (
+    effects = (
         f"Creates node {spec.node_id} with runtime {spec.runtime_version}.",
         f"Trains {target}; checkpoints go to {spec.run_url}/checkpoints.",
         end,
+    )
+    if spec.max_cost_usd is None or spec.cost_per_hour_usd is None:
+        return effects
+    return (
+        *effects,
+        f"When it has cost ${spec.max_cost_usd:,.2f} (estimate), its agent saves a checkpoint, "
+        "stops, and deletes the node.",
     )
 
 

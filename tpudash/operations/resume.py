@@ -183,6 +183,7 @@ def _payload(desk: Desk, found: _Found) -> ResumePayload:
     is_spare = never_lived and (spec.failure is not None or found.run.state not in _RESUMABLE)
     attempt = evidence.attempt if is_spare else evidence.attempt + 1
     further = spec.begun_again(attempt, desk.tools.clock.now())
+    further = replace(further, cost_per_hour_usd=desk.highest_rate(further))
     return ResumePayload(spec=further, doomed=tuple(map(doomed_of, own)))
 
 

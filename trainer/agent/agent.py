@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trainer.agent import host, own_node
 from trainer.agent.cloud_logging import CloudLoggingSender
 from trainer.agent.console import console
+from trainer.agent.cost_cap import CostCap, spent_before
 from trainer.agent.folders import FolderError, open_folder
 from trainer.agent.metadata import MetadataClient, MetadataError, Watch, read_identity
 from trainer.agent.progress import RESULT_FILE
@@ -170,6 +171,7 @@ class Agent:
             tell=self.tell,
             last_step=last_step,
         )
+        self._supervisor.cap = self._cost_cap()
         if self._going.is_set():
             self._supervisor.give_notice(self._going_reason)
         outcome = self._supervisor.run()
@@ -205,6 +207,29 @@ class Agent:
             content = json.dumps(self._spec.raw, indent=1) + "\n"
             self._folder.write("run.json", content.encode())
 
+    def _cost_cap(self) -> CostCap:
+        """Return how much the run may still cost, by what its earlier attempts cost."""
+        spec = self._spec
+        if spec.max_cost_usd is None:
+            return CostCap(per_hour_usd=spec.cost_per_hour_usd)
+        if not spec.cost_per_hour_usd:
+            self._warn(
+                f"the run may cost ${spec.max_cost_usd:.2f}, but nobody knew the price of this "
+                "node, so this can't be held to here"
+            )
+        earlier = (
+            read_json(self._folder, record_name(attempt), self._warn)
+            for attempt in range(1, spec.attempt)
+        )
+        spent = spent_before(filter(None, earlier), spec.cost_per_hour_usd)
+        cap = CostCap(spec.max_cost_usd, spec.cost_per_hour_usd, spent)
+        if cap.holds:
+            self.tell(
+                f"the run may cost ${spec.max_cost_usd:.2f}, and has cost ${spent:.2f} before; "
+                f"this node costs ${spec.cost_per_hour_usd:.2f} an hour"
+            )
+        return cap
+
     def _last_step(self, record: AttemptRecord) -> int:
         """Return the last step that an earlier life reported, or -1."""
         if record.step is not None:
@@ -229,8 +254,12 @@ class Agent:
         state = recorder.record.state
         self.tell(f"attempt {self._spec.attempt} ended {state} at step {recorder.record.step}")
         over = outcome in (AgentExit.FINISHED, AgentExit.FAILED)
-        if over and self._spec.delete_node_when_done and self._node.worker == 0:
-            self._remove_node()
+        capped = self._supervisor is not None and self._supervisor.capped
+        if over and (self._spec.delete_node_when_done or capped) and self._node.worker == 0:
+            # A node that goes on costing would make a cap a mere wish.
+            self._remove_node(
+                "the run has cost what it may" if capped else "the run is over and asked for it"
+            )
 
     def _write_result(self, content: bytes) -> None:
         for pause in (0.5, 2.0, 5.0, 0.0):
@@ -246,8 +275,8 @@ class Agent:
             return False
         return True
 
-    def _remove_node(self) -> None:
-        self.tell("the run is over and asked for it: deleting this node")
+    def _remove_node(self, reason: str) -> None:
+        self.tell(f"{reason}: deleting this node")
         time.sleep(2 * self._settings.flush_s)
         try:
             operation = own_node.remove(

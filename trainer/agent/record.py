@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from trainer.agent.cost_cap import CostCap, elapsed_since, parse_time
 from trainer.agent.folders import FolderError
 from trainer.events import timestamp
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 ENDED = ("FINISHED", "PREEMPTED", "FAILED")
+_OF_THE_NODE = ("run", "attempt", "node", "zone", "project", "cost_per_hour_usd")
 
 
 def record_name(attempt: int) -> str:
@@ -57,6 +59,11 @@ class AttemptRecord:
     error: dict[str, Any] | None = None
     quarantined: list[str] = field(default_factory=list)
     log_entries_dropped: int = 0
+    requested: str | None = None
+    """When the node was asked for; it was created later than that."""
+    cost_per_hour_usd: float | None = None
+    cost_usd: float | None = None
+    """What this attempt has cost, an estimate: rate times the time since `started`."""
 
     @classmethod
     def begin(cls, spec: Spec, node: NodeIdentity) -> AttemptRecord:
@@ -70,6 +77,8 @@ class AttemptRecord:
             accelerator_type=node.accelerator_type,
             worker=node.worker,
             target_step=spec.target_step,
+            requested=spec.requested,
+            cost_per_hour_usd=spec.cost_per_hour_usd,
         )
 
     def encode(self) -> bytes:
@@ -106,7 +115,7 @@ def continue_record(found: dict[str, Any], fresh: AttemptRecord) -> AttemptRecor
     record = dataclasses.replace(fresh)
     for each in dataclasses.fields(AttemptRecord):
         value = found.get(each.name)
-        if each.name in ("run", "attempt", "node", "zone", "project") or value is None:
+        if each.name in _OF_THE_NODE or value is None:
             continue
         setattr(record, each.name, value)
     return record
@@ -158,6 +167,7 @@ class Recorder:
                     self._condition.wait(0.2 if self._dirty else None)
                 if self._closing and not self._dirty:
                     return
+                self.record.cost_usd = self._cost()
                 content = self.record.encode()
                 self._dirty = self._urgent = False
             if not self._write(content):
@@ -166,6 +176,15 @@ class Recorder:
                     if self._closing:
                         return
             written = time.monotonic()
+
+    def _cost(self) -> float | None:
+        """Return what the attempt has cost until now, or until it ended."""
+        record = self.record
+        if record.cost_per_hour_usd is None:
+            return None
+        end = parse_time(record.ended) if record.ended else None
+        elapsed_s = elapsed_since(record.started, end)
+        return round(CostCap(per_hour_usd=record.cost_per_hour_usd).cost_usd(elapsed_s) or 0.0, 6)
 
     def _is_due(self, written: float) -> bool:
         interval = self._folder.write_interval_s if self._folder is not None else 60.0

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.agent.cost_cap import read_amount
+
 SCHEMA = 1
 _RUN_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
@@ -28,6 +30,9 @@ class Spec:
     target_step: int | None
     delete_node_when_done: bool
     raw: dict[str, Any]
+    max_cost_usd: float | None = None
+    cost_per_hour_usd: float | None = None
+    requested: str | None = None
 
     def runs_on(self, worker: int) -> bool:
         """Say whether the recipe's command runs on that worker."""
@@ -72,6 +77,9 @@ def parse_spec(text: str) -> Spec:
         target_step=target if isinstance(target, int) else None,
         delete_node_when_done=bool(raw.get("delete_node_when_done", False)),
         raw=raw,
+        max_cost_usd=read_amount(raw, "max_cost_usd"),
+        cost_per_hour_usd=read_amount(raw, "cost_per_hour_usd"),
+        requested=requested if isinstance(requested := raw.get("attempt_started"), str) else None,
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from trainer.agent import child as children
 from trainer.agent.child import Child
 from trainer.agent.console import console
+from trainer.agent.cost_cap import CostCap, elapsed_since
 from trainer.agent.progress import Progress, parse_event, severity_of
 from trainer.agent.settings import AgentExit
 from trainer.faults import ExitCode, classify, one_line
@@ -46,7 +47,7 @@ class Supervisor:
         *,
         recorder: Recorder,
         shipper: Shipper,
-        tell: Callable[[str], None],
+        tell: Callable[..., None],
         last_step: int,
     ) -> None:
         self._spec = spec
@@ -61,6 +62,10 @@ class Supervisor:
         self._notice_at = 0.0
         self._child: Child | None = None
         self._stalled = False
+        self.cap = CostCap()
+        """How much the run may still cost; set before `run`."""
+        self.capped = False
+        """Whether the attempt ended since the run may cost no more."""
 
     @property
     def trainer_pid(self) -> int | None:
@@ -91,6 +96,8 @@ class Supervisor:
         while True:
             if self._notice is not None:
                 return self._stopped(None)
+            if self._is_over_cap():
+                return self._ended_by_cap(None)
             before = self.progress.best_step
             code = self._run_once()
             end = self._judge(code)
@@ -138,6 +145,11 @@ class Supervisor:
                 asked_at = now
                 self._tell(f"{self._notice}: asking the trainer to save and stop")
                 self._ask_to_stop(child, self._notice)
+            if asked_at is None and self._is_over_cap():
+                asked_at = now
+                self.capped = True
+                self._tell("the run has cost what it may: asking the trainer to save and stop")
+                self._ask_to_stop(child, "the run has cost what it may")
             if asked_at is None and self._has_stalled(child, began, now):
                 asked_at = now
                 self._stalled = True
@@ -214,7 +226,10 @@ class Supervisor:
         """Decide by the exit code; None means to start the trainer again."""
         self._recorder.update(exit_code=code, log_entries_dropped=self._shipper.dropped)
         if code == ExitCode.FINISHED and not self._stalled:
+            self.capped = False
             return AgentExit.FINISHED
+        if self.capped and self._notice is None:
+            return self._ended_by_cap(code)
         if code == ExitCode.PREEMPTED and self._notice is None and not self._stalled:
             self._wait_for_notice(_SETTLE_S)
         if self._notice is not None:
@@ -240,6 +255,24 @@ class Supervisor:
             return None
         last = next((line for line in reversed(lines) if classify(line)), lines[-1])
         return {"class": known.error_class, "detail": one_line(last), "hint": known.hint}
+
+    def _is_over_cap(self) -> bool:
+        return self.cap.left_s(elapsed_since(self._recorder.record.started)) <= 0
+
+    def _ended_by_cap(self, code: int | None) -> AgentExit:
+        self.capped = True
+        record = self._recorder.record
+        error = {
+            "class": "BILLING",
+            "detail": f"the run has cost what it may, ${self.cap.cap_usd:.2f} (an estimate); it "
+            f"stopped at step {record.step}, saved at step {record.checkpoint_step}",
+            "hint": "checkpoints are kept; resume it with a higher cap to go on",
+        }
+        payload = {"event": "error", "message": f"BILLING: {error['detail']}", **error}
+        self._shipper.submit("agent", severity="ERROR", payload=payload)
+        self._recorder.update(urgent=True, state="FAILED", stage=None, exit_code=code, error=error)
+        self._tell(error["detail"], "WARNING")
+        return AgentExit.FAILED
 
     def _stopped(self, code: int | None) -> AgentExit:
         self._recorder.update(urgent=True, state="PREEMPTED", stage=None, exit_code=code)
