@@ -12,10 +12,10 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.e2e.conftest import ServedEmulator, Terminal
 
-STEPS = 240
+STEPS = 500
 LAUNCH = (
     "--accelerator", "v2-8", "--zone", "us-central1-b", "--spot", "--seed", "7",
-    "--steps", str(STEPS), "--checkpoint-every", "40", "--batch-size", "64",
+    "--steps", str(STEPS), "--checkpoint-every", "40", "--batch-size", "256",
 )  # fmt: skip
 
 
@@ -42,8 +42,7 @@ def test_a_run_is_preempted_resumed_and_ends_as_if_nothing_had_happened(
     terminal = served.terminal
     launch(served, "calm")
     launch(served, "rough")
-    wait_for_step(terminal, "rough", 50)
-
+    wait_for_step(terminal, "rough", 1)
     (node,) = [item for item in terminal.items("nodes") if item["run"] == "rough"]
     assert node["name"] == "projects/demo/locations/us-central1-b/nodes/rough-1"
     assert (node["state"], node["accelerator_type"], node["chips"], node["hosts"]) == (
@@ -54,7 +53,7 @@ def test_a_run_is_preempted_resumed_and_ends_as_if_nothing_had_happened(
     assert node["cost_accrued_usd"] > 0
     log = terminal.run("logs", "rough")
     assert "loss" in log.stdout
-
+    wait_for_step(terminal, "rough", 45)
     preempted = terminal.run("emulator", "preempt", "rough-1", "--notice", "10s")
     assert preempted.returncode == 0, preempted.stderr
     (node,) = [item for item in terminal.items("nodes") if item["run"] == "rough"]
