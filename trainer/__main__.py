@@ -1,14 +1,28 @@
-"""`python -m trainer`."""
+"""`python -m trainer`, `python -m trainer validate` and `python -m trainer benchmark`."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from trainer.main import main
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["validate"]:
+        from trainer.validation import main as validate
+
+        return validate(arguments[1:])
+    if arguments[:1] == ["benchmark"]:
+        from trainer.benchmark.command import main as benchmark
+
+        return benchmark(arguments[1:])
+    from trainer.main import main
+
+    return main(arguments)
+
 
 if __name__ == "__main__":
-    code = main()
+    code = _run(sys.argv[1:])
+    sys.stdout.flush()
     sys.stderr.flush()
     # TensorFlow's orderly end takes seconds that a preemption notice does not give.
     os._exit(code)

@@ -173,6 +173,14 @@ class Checkpoints:
                     "result will differ from a run that was never interrupted"
                 )
 
+    def reload(self, step: int) -> None:
+        """Put a checkpoint's values into the objects again.
+
+        Raises:
+            TrainerError: it cannot be read, or belongs to another model.
+        """
+        self._read(step)
+
     def _read(self, step: int) -> None:
         try:
             status = self._checkpoint.restore(self._folder.prefix(step))

@@ -28,11 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stdout = 1
     try:
         config = parse(given)
-        stdout = _own_stdout()
-        events = _event_writer(config, stdout, stop)
+        stdout = claim_stdout()
+        events = open_events(config, stdout, stop)
     except TrainerError as fault:
-        run, attempt = _identity(given)
-        return _fail(EventWriter(run=run, attempt=attempt, stdout=stdout), fault)
+        run, attempt = identity(given)
+        return fail(EventWriter(run=run, attempt=attempt, stdout=stdout), fault)
     stop.leave_at_once = lambda reason: _leave(events, reason)
     stop_on_signals(stop)
     if config.stop_on_stdin_eof:
@@ -40,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(_run(config, events, stop))
     except TrainerError as fault:
-        return _fail(events, fault)
+        return fail(events, fault)
     except Exception as error:  # noqa: BLE001 - the edge of the process: told, then ended
         traceback.print_exc()
-        return _fail(events, _unexpected(error))
+        return fail(events, _unexpected(error))
 
 
 def _leave(events: EventWriter, reason: str) -> NoReturn:
@@ -52,7 +52,7 @@ def _leave(events: EventWriter, reason: str) -> NoReturn:
     os._exit(ExitCode.PREEMPTED)
 
 
-def _own_stdout() -> int:
+def claim_stdout() -> int:
     """Keep stdout for events alone: what libraries print goes to stderr instead."""
     sys.stdout.flush()
     kept = os.dup(1)
@@ -60,7 +60,12 @@ def _own_stdout() -> int:
     return kept
 
 
-def _event_writer(config: Config, stdout: int, stop: StopRequest) -> EventWriter:
+def open_events(config: Config, stdout: int, stop: StopRequest | None = None) -> EventWriter:
+    """Return the writer of events to stdout and to the run's events file.
+
+    Raises:
+        TrainerError: the model_dir or the file cannot be written.
+    """
     file = events_path(config)
     try:
         if not is_remote(config.model_dir):
@@ -70,7 +75,7 @@ def _event_writer(config: Config, stdout: int, stop: StopRequest) -> EventWriter
             attempt=config.attempt,
             stdout=stdout,
             file=file,
-            on_stdout_lost=lambda: stop.ask("stdout was closed"),
+            on_stdout_lost=lambda: stop and stop.ask("stdout was closed"),
         )
     except OSError as error:
         fault = bad_argument(
@@ -81,7 +86,7 @@ def _event_writer(config: Config, stdout: int, stop: StopRequest) -> EventWriter
         raise fault from error
 
 
-def _identity(arguments: Sequence[str]) -> tuple[str, int]:
+def identity(arguments: Sequence[str]) -> tuple[str, int]:
     """Return run and attempt as far as they can be told from arguments that do not parse."""
     found = dict(itertools.pairwise(arguments))
     attempt = found.get("--attempt", "")
@@ -147,7 +152,8 @@ def _unexpected(error: Exception) -> TrainerError:
     )
 
 
-def _fail(events: EventWriter, fault: TrainerError) -> int:
+def fail(events: EventWriter, fault: TrainerError) -> int:
+    """Tell a failure as an event and on stderr. Returns its exit code."""
     events.error(fault)
     sys.stderr.write(f"trainer: {fault.error_class}: {one_line(fault.detail)} ({fault.hint})\n")
     return int(fault.exit_code)

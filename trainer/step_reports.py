@@ -50,6 +50,7 @@ class StepReports:
         self._calls = 0
         self._times: deque[float] = deque(maxlen=_KEPT_TIMES)
         self._all_steps, self._all_wall, self._all_waited = 0, 0.0, 0.0
+        self._cpu_at_first = 0.0
 
     def add(self, call: Call) -> None:
         """Take in a device call."""
@@ -75,6 +76,8 @@ class StepReports:
             self._all_steps += measured.steps
             self._all_wall += measured.wall_s
             self._all_waited += measured.waited_s
+        else:
+            self._cpu_at_first = time.process_time()
         self._last_event = time.monotonic()
         self._steps, self._waited, self._computed = 0, 0.0, 0.0
         step_time = measured.wall_s / measured.steps
@@ -103,10 +106,13 @@ class StepReports:
         p50, p95, p99 = (float(each) for each in np.percentile(times, [50, 95, 99]))
         rate = self._all_steps * self._batch_size / self._all_wall if self._all_wall else None
         waited = self._all_waited / self._all_wall if self._all_wall else None
+        cpu = time.process_time() - self._cpu_at_first
+        examples = self._all_steps * self._batch_size
         return {
             "steps": self._all_steps,
             "seconds": finite(self._all_wall, 3),
             "examples_per_second": finite(rate, 1),
+            "cpu_seconds_per_1000_examples": finite(cpu * 1000 / examples if examples else None, 4),
             "step_time_p50_s": finite(p50),
             "step_time_p95_s": finite(p95),
             "step_time_p99_s": finite(p99),

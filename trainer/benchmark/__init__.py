@@ -1,0 +1,1 @@
+"""`python -m trainer benchmark`: the trainer's speed, memory and reactions, as JSON."""
