@@ -273,11 +273,11 @@ def _effects(spec: RunSpec) -> tuple[str, ...]:
     )
     if spec.max_cost_usd is None or spec.cost_per_hour_usd is None:
         return effects
-    return (
-        *effects,
+    cap = (
         f"When it has cost ${spec.max_cost_usd:,.2f} (estimate), its agent saves a checkpoint, "
-        "stops, and deletes the node.",
+        "stops, and deletes the node."
     )
+    return (*effects, cap)
 
 
 def _age(node: Node, desk: Desk) -> str:
