@@ -6,20 +6,27 @@ Source: google/cloud/billing/v1, google/cloud/billing/budgets/v1.
 from __future__ import annotations
 
 import asyncio
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from tpudash.domain.budget import CURRENCY
+from tpudash.errors import NotAllowedError
 from tpudash.gateways.clients import ClientKind
-from tpudash.gateways.convert import LazyObject
+from tpudash.gateways.convert_budget import budget_of, covers_account, request_fields
 from tpudash.gateways.convert_price import CHIP_SERVICE, DEVICE_SERVICE, prices_of
 from tpudash.gateways.paging import all_pages, raw, raw_page
-from tpudash.gateways.protocols import BillingInfo, Budget
+from tpudash.gateways.protocols import BillingInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
+    from tpudash.domain.budget import Budget, BudgetDraft
     from tpudash.domain.price import Price
     from tpudash.gateways.clients import Clients
     from tpudash.gateways.retry import Caller
+
+logger = logging.getLogger(__name__)
 
 READ_S: Final = 10.0
 CATALOG_S: Final = 60.0
@@ -60,16 +67,83 @@ class GoogleBilling:
 
     async def list_budgets(self, account: str) -> tuple[Budget, ...]:
         """List the budgets of an account that the caller may see."""
+        return tuple([budget_of(message) async for message in self._budgets(account, "")])
+
+    async def list_covering_budgets(self, account: str) -> tuple[Budget, ...]:
+        """List the budgets that count this project's spending: its own, and the account's.
+
+        Whoever may see the project's budgets alone is shown those.
+        """
+        scope = f"projects/{self._project}"
+        found = {
+            message.name: budget_of(message, is_scoped=True)
+            async for message in self._budgets(account, scope)
+        }
+        try:
+            async for message in self._budgets(account, ""):
+                if message.name not in found and covers_account(message):
+                    found[message.name] = budget_of(message)
+        except NotAllowedError:
+            logger.info("only the budgets of %s itself may be seen", scope)
+        return tuple(found[name] for name in sorted(found))
+
+    async def create_budget(self, account: str, draft: BudgetDraft) -> Budget:
+        """Make a budget of this project's spending, by the month.
+
+        Raises:
+            OutcomeUnknownError: No answer came.
+        """
+        client = await self._clients.get(ClientKind.BUDGETS)
+        request = {"parent": account, "budget": request_fields(draft, self._project)}
+
+        def call(timeout_s: float) -> Awaitable[Any]:
+            answer: Awaitable[Any] = client.create_budget(
+                request=request, timeout=timeout_s, retry=None
+            )
+            return answer
+
+        made = await self._caller.change("create the budget", call, timeout_s=READ_S)
+        return budget_of(raw(made), is_scoped=True)
+
+    async def update_budget(self, budget: Budget, draft: BudgetDraft) -> Budget:
+        """Change a budget, unless somebody else changed it since it was read.
+
+        Raises:
+            OutcomeUnknownError: No answer came.
+        """
+        client = await self._clients.get(ClientKind.BUDGETS)
+        fields = request_fields(draft, None, budget.currency or CURRENCY)
+        request = {
+            "budget": {"name": budget.name, "etag": budget.etag, **fields},
+            "update_mask": {"paths": sorted(fields)},
+        }
+
+        def call(timeout_s: float) -> Awaitable[Any]:
+            answer: Awaitable[Any] = client.update_budget(
+                request=request, timeout=timeout_s, retry=None
+            )
+            return answer
+
+        made = await self._caller.change("change the budget", call, timeout_s=READ_S)
+        return replace(budget_of(raw(made)), scope=budget.scope)
+
+    async def _budgets(self, account: str, scope: str) -> AsyncIterator[Any]:
         client = await self._clients.get(ClientKind.BUDGETS)
 
         async def page(token: str, timeout_s: float) -> Any:
-            request = {"parent": account, "page_size": BUDGETS_A_PAGE, "page_token": token}
+            request = {
+                "parent": account,
+                "scope": scope,
+                "page_size": BUDGETS_A_PAGE,
+                "page_token": token,
+            }
             return await raw_page(
                 await client.list_budgets(request=request, timeout=timeout_s, retry=None)
             )
 
-        pages = all_pages(self._caller, "list budgets", page, timeout_s=READ_S)
-        return tuple([_budget_of(budget) async for answer in pages for budget in answer.budgets])
+        async for answer in all_pages(self._caller, "list budgets", page, timeout_s=READ_S):
+            for message in answer.budgets:
+                yield message
 
     async def _prices_in(self, service: str) -> list[tuple[str, str, Price]]:
         client = await self._clients.get(ClientKind.CATALOG)
@@ -94,16 +168,3 @@ class GoogleBilling:
 
 def _prices_on(page: Any, service: str) -> list[tuple[str, str, Price]]:
     return [row for sku in page.skus for row in prices_of(sku, service)]
-
-
-def _budget_of(message: Any) -> Budget:
-    kind = message.amount.WhichOneof("budget_amount")
-    money = message.amount.specified_amount
-    return Budget(
-        name=message.name,
-        display_name=message.display_name,
-        amount=money.units + money.nanos / 1e9 if kind == "specified_amount" else None,
-        currency=money.currency_code,
-        thresholds=tuple(rule.threshold_percent for rule in message.threshold_rules),
-        raw=LazyObject(message),
-    )

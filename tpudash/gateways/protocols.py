@@ -7,13 +7,14 @@ back. Times are aware and in UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from datetime import datetime, timedelta
 
+    from tpudash.domain.budget import Budget, BudgetDraft
     from tpudash.domain.failure import CloudStatus
     from tpudash.domain.log import LogEntry
     from tpudash.domain.metric import MetricSeries
@@ -131,18 +132,6 @@ class LoggingGateway(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """A budget of a billing account, with its thresholds (0.5 is 50 %)."""
-
-    name: str
-    display_name: str
-    amount: float | None
-    currency: str
-    thresholds: tuple[float, ...] = ()
-    raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class BillingInfo:
     """Which billing account pays for the project, and whether billing is on."""
 
@@ -163,6 +152,18 @@ class BillingGateway(Protocol):
 
     async def list_budgets(self, account: str) -> tuple[Budget, ...]:
         """List the budgets of an account that the caller may see."""
+        ...
+
+    async def list_covering_budgets(self, account: str) -> tuple[Budget, ...]:
+        """List the budgets that count this project's spending: its own, and the account's."""
+        ...
+
+    async def create_budget(self, account: str, draft: BudgetDraft) -> Budget:
+        """Make a budget of this project's spending, by the month."""
+        ...
+
+    async def update_budget(self, budget: Budget, draft: BudgetDraft) -> Budget:
+        """Change a budget, unless somebody else changed it since it was read."""
         ...
 
 

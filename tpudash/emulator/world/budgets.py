@@ -8,6 +8,7 @@ from google.cloud.billing.budgets_v1.types import budget_model
 from google.rpc import code_pb2
 
 from tpudash.emulator.errors import ApiError, invalid_field, not_found
+from tpudash.emulator.identifiers import project_number
 
 if TYPE_CHECKING:
     from tpudash.emulator.identifiers import Identifiers
@@ -77,10 +78,18 @@ class Budgets:
         self._state.remove(_KIND, name)
 
     def _save(self, budget: Message) -> Message:
+        # Projects may be given by id, and are kept and shown by number.
+        numbered = [_by_number(project) for project in budget.budget_filter.projects]
+        budget.budget_filter.projects[:] = numbered
         budget.etag = f"{self._identifiers.unique_number():x}"
         self._table[budget.name] = budget
         self._state.put(_KIND, budget.name, budget.SerializeToString())
         return budget
+
+
+def _by_number(project: str) -> str:
+    name = project.removeprefix("projects/")
+    return project if name.isdecimal() else f"projects/{project_number(name)}"
 
 
 def _check_account(account: str) -> None:
