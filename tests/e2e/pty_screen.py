@@ -33,10 +33,10 @@ class PtyScreen:
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
         self.output = bytearray()
-        self.child = pexpect.spawn(
+        self.child: pexpect.spawn[bytes] = pexpect.spawn(
             command[0],
             list(command[1:]),
-            env={**environment, "TERM": "xterm-256color"},  # type: ignore[arg-type]
+            env={**environment, "TERM": "xterm-256color"},
             cwd=str(folder),
             dimensions=(rows, columns),
             timeout=None,
