@@ -113,7 +113,7 @@ def create(
 @connection_options
 @pass_state
 def edit(
-    state: CliState, which: str, dry_run: bool, yes: bool, as_json: bool, **changes: Any
+    state: CliState, /, which: str, dry_run: bool, yes: bool, as_json: bool, **changes: Any
 ) -> None:
     """Change a budget alert, named by its id, its full name or its display name."""
     from tpudash.cost.budgets import check_draft, parse_threshold

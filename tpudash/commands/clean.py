@@ -1,4 +1,4 @@
-"""`tpudash clean`: what is dead, leaked, idle or over its time, and deleting what is marked of it."""
+"""`tpudash clean`: what is dead, leaked, idle or over its time, and deleting it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tpudash.errors import ExitCode, NotFoundError
 from tpudash.tui.format import dollars
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from tpudash.commands.facts import Facts
     from tpudash.cost.cleanup import Candidate, CleanupRules
@@ -59,6 +59,7 @@ class _Found:
 @pass_state
 def clean(
     state: CliState,
+    /,
     names: tuple[str, ...],
     apply: bool,
     idle_for: str,

@@ -125,7 +125,7 @@ def _of_node(
     found = (
         _dead(node, snapshot)
         or _over_time(node, run, lives, now, rules)
-        or (_unused(node, run, life, snapshot, now, rules) if rules.runs_known else None)
+        or (_unused(node, run, life, now, rules) if rules.runs_known else None)
     )
     if found is None:
         return None
@@ -180,25 +180,28 @@ def _over_time(
 
 
 def _unused(
-    node: Node,
-    run: Run | None,
-    life: Life,
-    snapshot: Snapshot,
-    now: datetime,
-    rules: CleanupRules,
+    node: Node, run: Run | None, life: Life, now: datetime, rules: CleanupRules
 ) -> Found | None:
     """Return why a node that is not dead is of no use: its run is over, elsewhere, or not there."""
     if node.run is None:
         return _without_run(node, now, rules)
-    if run is None:
-        if node.create_time is not None and now - node.create_time < STARTING:
-            return None
-        return Reason.LEAKED, f"its run {node.run} has no record", node.create_time
+    if run is not None:
+        return _leaked(node, run) or _idle(node, run, life, now, rules)
+    if node.create_time is not None and now - node.create_time < STARTING:
+        return None
+    return Reason.LEAKED, f"its run {node.run} has no record", node.create_time
+
+
+def _leaked(node: Node, run: Run) -> Found | None:
     newer = [record for record in run.attempts if record.attempt > (node.attempt or 0)]
     if newer:
         return Reason.LEAKED, f"{run.name} went on as attempt {newer[-1].attempt}", newer[0].started
     if run.state is RunState.DELETED:
         return Reason.LEAKED, f"{run.name} was deleted", run.spec.deleted if run.spec else None
+    return None
+
+
+def _idle(node: Node, run: Run, life: Life, now: datetime, rules: CleanupRules) -> Found | None:
     if run.state not in OVER or not node.is_billing:
         return None
     record = life.attempt
