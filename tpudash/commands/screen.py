@@ -15,6 +15,7 @@ from tpudash.clock import SystemClock
 from tpudash.commands.session import prepare
 from tpudash.cost.prices import PriceBook
 from tpudash.pollers.link import Link
+from tpudash.store.masked import MaskedStore
 from tpudash.store.store import Store
 
 if TYPE_CHECKING:
@@ -65,10 +66,14 @@ class ScreenParts:
 
     state: CliState
     is_operator: bool = False
-    store: Store = field(default_factory=Store)
     clock: SystemClock = field(default_factory=SystemClock)
     prices: PriceBook = field(default_factory=PriceBook.bundled)
     beside: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+
+    @cached_property
+    def store(self) -> Store:
+        """What is known; on a screen that everybody sees, without addresses and accounts."""
+        return Store() if self.is_operator else MaskedStore()
 
     @cached_property
     def link(self) -> Link:

@@ -67,8 +67,7 @@ class Stage:
         """Move ages and dollars on; while paused, only the status line and the operations."""
         now = self._host.context.now()
         if self._host.context.is_paused:
-            self._main.status.tick(now)
-            self._main.strip.tick(now)
+            self._main.tick_frame(now)
         else:
             self._main.tick(now)
         for overlay in self._overlays():

@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.domain.accelerator import load_catalog
+from tpudash.domain.masking import without_addresses
+from tpudash.domain.node import OWNER_LABEL
 from tpudash.tui import format as fmt
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Subject, SubjectKind
@@ -30,7 +32,7 @@ _SECRET_PAIR: Final = re.compile(
     r"(?i)([\w-]*(?:password|passwd|secret|token|credential|api[-_]?key)[\w-]*\s*[=:]\s*)"
     r"(\"[^\"]*\"|'[^']*'|\S+)"
 )
-_ADDRESS: Final = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+|\b\d{1,3}(?:\.\d{1,3}){3}\b")
+_OWNER_PAIR: Final = re.compile(r"(\"owner\"\s*:\s*)\"[^\"]*\"")
 
 
 def details_text(subject: Subject, host: HostApp) -> Text:
@@ -48,10 +50,12 @@ def details_text(subject: Subject, host: HostApp) -> Text:
 
 def mask(key: str, value: str, *, hides_addresses: bool) -> str:
     """Return a value without secrets, and in watch mode without addresses and accounts."""
-    if _SECRET.search(key):
+    if _SECRET.search(key) or (hides_addresses and key == OWNER_LABEL):
         return MASK
     text = _SECRET_PAIR.sub(lambda found: found[1] + MASK, value)
-    return _ADDRESS.sub(MASK, text) if hides_addresses else text
+    if not hides_addresses:
+        return text
+    return without_addresses(_OWNER_PAIR.sub(rf'\1"{MASK}"', text))
 
 
 def _run_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:

@@ -22,6 +22,7 @@ from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.nodes_pane import NodesPane
 from tpudash.tui.widgets.operations_strip import OperationsStrip
 from tpudash.tui.widgets.status_line import StatusLine
+from tpudash.tui.widgets.wall_header import WallHeader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,7 @@ class MainScreen(Screen[None]):
         self._host = host
         self.panes = panes
         self.status = StatusLine(host, project=project)
+        self.wall = WallHeader(host) if host.context.options.is_watch else None
         self.strip = OperationsStrip(host)
         self.footer = KeyFooter(host, keymap)
         first = next(iter(panes))
@@ -85,6 +87,8 @@ class MainScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Lay everything out; which panes are visible is decided by the size."""
         yield self.status
+        if self.wall is not None:
+            yield self.wall
         with Vertical(id="body"):
             if PaneId.NODES in self.panes:
                 yield self.panes[PaneId.NODES]
@@ -131,6 +135,8 @@ class MainScreen(Screen[None]):
     def apply(self, changes: ChangeSet) -> None:
         """Pass changes on to what is visible, and keep them for what is not."""
         self.status.apply(changes)
+        if self.wall is not None:
+            self.wall.apply(changes)
         for pane_id, pane in self.panes.items():
             if pane.display:
                 pane.apply(changes)
@@ -142,10 +148,16 @@ class MainScreen(Screen[None]):
 
     def tick(self, now: datetime) -> None:
         """Move ages and dollars on where they are visible."""
-        self.status.tick(now)
-        self.strip.tick(now)
+        self.tick_frame(now)
         for pane_id in self.visible_panes:
             self.panes[pane_id].tick(now)
+
+    def tick_frame(self, now: datetime) -> None:
+        """Move on what goes on even while the display is paused."""
+        self.status.tick(now)
+        self.strip.tick(now)
+        if self.wall is not None:
+            self.wall.tick(now)
 
     def select(self, subject: Subject | None) -> None:
         """Tell all panes that another thing was selected."""
@@ -186,8 +198,13 @@ class MainScreen(Screen[None]):
     def _arrange(self) -> None:
         size = self._host.size
         view = self._view
+        rows = size.height
+        if self.wall is not None:
+            self.wall.fit(size)
+            self.status.shows_clock = not self.wall.is_large
+            rows -= self.wall.wanted_rows
         visible = arrange(
-            (size.width, size.height),
+            (size.width, rows),
             tuple(self.panes),
             focused=view.focused,
             lower=view.lower,

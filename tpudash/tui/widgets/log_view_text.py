@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 
 from tpudash.domain.log import Severity
 from tpudash.tui.text import ESCAPES, safe_text
-from tpudash.tui.widgets.log_view_events import EVENT_KINDS, describe_event
+from tpudash.logtext.events import EVENT_KINDS, describe_event
 
 if TYPE_CHECKING:
     from tpudash.domain.log import LogEntry

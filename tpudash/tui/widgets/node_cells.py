@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tpudash.domain.masking import MASK
 from tpudash.tui import format as fmt
 from tpudash.tui.looks import REPAIRING, Look, look_of
 from tpudash.tui.text import safe_text
@@ -34,6 +35,7 @@ class Drawing:
         plain: ASCII characters only.
         shows_health: Whether the health has a column of its own.
         marked: Row keys that the user marked.
+        hides_accounts: Whose a run is must not be seen.
     """
 
     now: datetime
@@ -42,6 +44,7 @@ class Drawing:
     plain: bool = False
     shows_health: bool = True
     marked: frozenset[str] = frozenset()
+    hides_accounts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,12 @@ def _accrued(facts: RowFacts, drawing: Drawing) -> Cell:
     return _plain(text.replace("≥", ">=") if drawing.plain else text)
 
 
+def _owner(facts: RowFacts, drawing: Drawing) -> Cell:
+    if facts.owner and drawing.hides_accounts:
+        return Cell(MASK, dim=True)
+    return _plain(safe_text(facts.owner, 300) or fmt.NOTHING)
+
+
 def _plain(text: str) -> Cell:
     return Cell(text, dim=text == fmt.NOTHING)
 
@@ -232,6 +241,6 @@ _CELLS: Final[dict[str, Callable[[RowFacts, Drawing], Cell]]] = {
     "risk": _risk,
     "rate": _rate,
     "accrued": _accrued,
-    "owner": _words("owner"),
+    "owner": _owner,
     "note": _words("note"),
 }

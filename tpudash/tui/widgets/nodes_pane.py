@@ -239,6 +239,7 @@ class NodesPane(Pane):
             plain=self.context.options.ascii,
             shows_health=any(column.key == "health" for column in self.table.columns),
             marked=self._marked,
+            hides_accounts=self.context.options.is_watch,
         )
         rows = ordered(filtered(self._groups, self._filter), self._sort, book, now)
         self.table.set_rows([facts.key for facts in rows])

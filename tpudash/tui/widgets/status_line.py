@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tpudash.store.snapshot import NODES, SourceState
 from tpudash.tui import format as fmt
+from tpudash.tui.alarms import is_old
 from tpudash.tui.spending import Spending, spending
 from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.line import Line
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from tpudash.store.snapshot import Snapshot
     from tpudash.tui.pane import HostApp, ViewContext
 
-OLD_AFTER_INTERVALS: Final = 3
-OLD_AFTER_LEAST_S: Final = 30
 MOST_ZONES: Final = 2
 
 
@@ -56,6 +55,7 @@ class StatusLine(Line):
         self._spending = Spending(0.0, 0, 0)
         self._held = 0
         self._trouble = ""
+        self.shows_clock = False
 
     @property
     def context(self) -> ViewContext:
@@ -89,7 +89,8 @@ class StatusLine(Line):
 
     def tick(self, now: datetime) -> None:
         """Move the age of the data on."""
-        right = [self._age(now), self._rate()]
+        clock = [_Part(f" {now:%H:%M:%S} UTC ", Style())] if self.shows_clock else []
+        right = [*clock, self._age(now), self._rate()]
         left = [*self._badges(), *self._places()]
         width = self.size.width
         while left and _length(left) + _length(right) > width and any(p.rank for p in left):
@@ -150,10 +151,9 @@ class StatusLine(Line):
             is_failing = status.state is SourceState.FAILING
             word = "no data" if is_failing else "no data yet"
             return _Part(f" {word} ", self._style("chart-bad" if is_failing else "muted"))
-        limit = max(OLD_AFTER_LEAST_S, OLD_AFTER_INTERVALS * status.interval_s)
-        is_old = age.total_seconds() > limit
-        word = "OLD DATA" if is_old else "data"
-        style = self._style("chart-bad", bold=True) if is_old else self._style("muted")
+        has_aged = is_old(self.context.store.snapshot, now)
+        word = "OLD DATA" if has_aged else "data"
+        style = self._style("chart-bad", bold=True) if has_aged else self._style("muted")
         return _Part(f" {word} {fmt.duration(age)} ", style)
 
     def _rate(self) -> _Part:

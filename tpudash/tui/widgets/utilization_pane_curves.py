@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tpudash.tui.widgets.log_view_events import figure
+from tpudash.logtext.events import figure
 
 if TYPE_CHECKING:
     from datetime import datetime
