@@ -32,7 +32,7 @@ _EID: Final = re.compile(r"\s*\[?\bEID:?\s*(0x[0-9a-fA-F]{2,40})\]?", re.IGNOREC
 _CLOUD_MARK: Final = re.compile(
     r"Error code \d+, message: |\(gcloud[\w.-]{0,120}\) |\b[A-Z]{4,20}(?:_[A-Z]{3,20}){0,2}: "
     r"|exceptions\.\w{3,40}: (?:\d{3} )?|googleapi: Error \d{3}: |['\"]message['\"]: ?['\"]"
-    r"|\bmessage = ['\"]|(?:details|detail) = ['\"]|\bstatus_message: ['\"]"
+    r"|\b(?:message|desc) = ['\"]?|(?:details|detail) = ['\"]|\bstatus_message: ['\"]"
 )
 
 _NEEDLES: Final = tuple(dict.fromkeys(row.needle for row in ROWS))

@@ -45,12 +45,39 @@ _OF_HTTP: Final = {
 }
 """409 is left out: it stands for ALREADY_EXISTS and for ABORTED."""
 
+_OF_CLASS: Final = {
+    "InvalidArgument": "INVALID_ARGUMENT",
+    "BadRequest": "INVALID_ARGUMENT",
+    "DeadlineExceeded": "DEADLINE_EXCEEDED",
+    "GatewayTimeout": "DEADLINE_EXCEEDED",
+    "NotFound": "NOT_FOUND",
+    "AlreadyExists": "ALREADY_EXISTS",
+    "PermissionDenied": "PERMISSION_DENIED",
+    "Forbidden": "PERMISSION_DENIED",
+    "ResourceExhausted": "RESOURCE_EXHAUSTED",
+    "TooManyRequests": "RESOURCE_EXHAUSTED",
+    "FailedPrecondition": "FAILED_PRECONDITION",
+    "Aborted": "ABORTED",
+    "OutOfRange": "OUT_OF_RANGE",
+    "Unimplemented": "UNIMPLEMENTED",
+    "Internal": "INTERNAL",
+    "InternalServerError": "INTERNAL",
+    "Unavailable": "UNAVAILABLE",
+    "ServiceUnavailable": "UNAVAILABLE",
+    "Unauthenticated": "UNAUTHENTICATED",
+    "Unauthorized": "UNAUTHENTICATED",
+}
+"""As Go's gRPC and Python's google-api-core call them."""
+
 _CALM: Final = frozenset({"OK", "UNKNOWN", "CANCELLED"})
 _LONG: Final = "|".join(code for code in CODES if "_" in code or code == "UNAUTHENTICATED")
 _SHORT: Final = "INTERNAL|UNAVAILABLE|ABORTED|UNIMPLEMENTED"
 _NAMED: Final = re.compile(
     rf"\b({_LONG})\b|(?:StatusCode\.|status['\"]?[:=] ?['\"]?|^|[\s(\[\"'])({_SHORT})(?=[:'\",)\]])"
     rf"|(?:StatusCode\.)({_SHORT})\b"
+)
+_CLASSED: Final = re.compile(
+    rf"(?:\bcode = |\bexceptions\.)({'|'.join(_OF_CLASS)})\b|\b({'|'.join(_OF_CLASS)}): \d{{3}}\b"
 )
 _NUMBERED: Final = re.compile(
     r"(?:['\"]?\bcode['\"]?[ :=]+|Error code )(\d{1,3})\b(?!\.)", re.IGNORECASE
@@ -80,6 +107,9 @@ def code_in(line: str) -> str:
     match = _NAMED.search(line)
     if match is not None:
         return next(group for group in match.groups() if group)
+    match = _CLASSED.search(line)
+    if match is not None:
+        return _OF_CLASS[match[1] or match[2]]
     for pattern in (_NUMBERED, _HTTP):
         match = pattern.search(line)
         if match is not None and (name := name_of(int(match[1]))) and name not in _CALM:

@@ -16,10 +16,11 @@ _REGION_NAMED: Final = re.compile(
     rf"(?:regions?|locations?)['\"]?[\s:=/]+['\"]?({_REGION})(?![\w-])", re.IGNORECASE
 )
 _PROJECTS: Final = (
-    re.compile(r"\bprojects/([a-z0-9][a-z0-9-]{2,40})\b"),
-    re.compile(r"[?&]project=([a-z0-9][a-z0-9-]{2,40})"),
+    re.compile(r"\bprojects/([a-z0-9][a-z0-9-]{0,40})(?![\w.-])"),
+    re.compile(r"[?&]project=([a-z0-9][a-z0-9-]{0,40})"),
     re.compile(r"\bproject(?:_number)?['\"]?[\s:=#]+['\"]?(\d{4,20})\b", re.IGNORECASE),
     re.compile(r"\bproject ['\"]([a-z][a-z0-9-]{3,40})['\"]", re.IGNORECASE),
+    re.compile(r"\bprojects? (?:instance )?\[([a-z0-9][a-z0-9-]{0,40})\]"),
     re.compile(r"\bproject ([a-z][a-z0-9]*(?:-[a-z0-9]+)+)\b"),
 )
 _WORKERS: Final = (
@@ -30,7 +31,7 @@ _WORKERS: Final = (
 _BUCKETS: Final = (
     re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,200})"),
     re.compile(r"\b(?:buckets|b)/([a-z0-9][a-z0-9._-]{2,200})"),
-    re.compile(r"storage\.(?:objects|buckets)\.\w+ access to ([a-z0-9][a-z0-9._-]{2,200})"),
+    re.compile(r"storage\.(?:objects|buckets)\.\w+ access to (?!the )([a-z0-9][a-z0-9._-]{2,200})"),
     re.compile(r"\bbucket(?: named| name)?[\s:=]+['\"]([a-z0-9][a-z0-9._-]{2,200})['\"]"),
 )
 _QUOTA: Final = re.compile(
@@ -40,6 +41,7 @@ _QUOTA: Final = re.compile(
     re.IGNORECASE,
 )
 _LIMIT: Final = re.compile(r"\blimit(?: is|:)?\s+(\d[\d,]*(?:\.\d+)?)(?![\w-])", re.IGNORECASE)
+_NAMED_QUOTA: Final = re.compile(r"['\"]([\w./-]{2,120})['\"] quota\b", re.IGNORECASE)
 _LONE_NAME: Final = re.compile(r"\b(TPU\w{0,80}(?:PerProject|PerRegion|PerZone)\w{0,60})\b")
 _NAMES: Final = {
     "permission": re.compile(r"\b([a-z][a-zA-Z]*\.[a-zA-Z]+\.[a-zA-Z]+)\b(?!\.)"),
@@ -78,7 +80,9 @@ def scopes_of(error_class: ErrorClass, text: str, at: int, more: str) -> tuple[S
             zone=zone,
             worker=_any_of(_WORKERS, whole),
             bucket=_any_of(_BUCKETS, whole) if needs_bucket else None,
-            quota=_first(_LONE_NAME, whole) if error_class is ErrorClass.QUOTA else None,
+            quota=_any_of((_NAMED_QUOTA, _LONE_NAME), whole)
+            if error_class is ErrorClass.QUOTA
+            else None,
             limit=_limit_of(whole) if error_class is ErrorClass.QUOTA else None,
         ),
     )

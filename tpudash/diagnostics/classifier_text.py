@@ -52,6 +52,7 @@ class Piece:
     Attributes:
         text: The statement, out of its wrapper.
         more: What stands right after it and may name the place that it is about.
+        is_object: Whether it was an error object rather than words.
         given: The class, where the text itself says it in our own vocabulary.
         hint: The advice that came with a given class.
     """
@@ -62,6 +63,7 @@ class Piece:
     origin: Origin = Origin.TEXT
     more: str = ""
     looks_like_error: bool = False
+    is_object: bool = False
     given: ErrorClass | None = None
     hint: str = ""
 
@@ -88,11 +90,27 @@ def pieces_of(text: str, needles: Iterable[str]) -> Iterator[Piece]:
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     is_short = len(text) <= SHORT_TEXT
     text = _FRAMED_BREAK.sub(" ", text) if is_short else worth_reading(text, needles)
-    for part in _parts(text, JSON_OBJECTS if is_short else 0):
-        if isinstance(part, str):
-            yield from _pieces_of_lines(part, join=is_short)
-        else:
-            yield from _pieces_of_json(part)
+    parts = list(_parts(text, JSON_OBJECTS if is_short else 0))
+    of_json = {
+        index: [replace(piece, more=_around(parts, index)) for piece in _pieces_of_json(part)]
+        for index, part in enumerate(parts)
+        if not isinstance(part, str)
+    }
+    with_error = {index for index, found in of_json.items() if any(p.is_object for p in found)}
+    for index, part in enumerate(parts):
+        if not isinstance(part, str):
+            yield from of_json[index]
+            continue
+        # Beside an error object, a bare code only repeats what the object says better.
+        is_echo = not with_error.isdisjoint({index - 1, index + 1})
+        for piece in _pieces_of_lines(part, join=is_short):
+            yield replace(piece, code="", looks_like_error=False) if is_echo else piece
+
+
+def _around(parts: list[Any], index: int) -> str:
+    """Return the lines right before and after a JSON value, which may name its place."""
+    before, after = parts[index - 1], parts[index + 1]
+    return f"{before[-_OVERLAP:].rpartition(chr(10))[2]}\n{after.strip()[:_OVERLAP]}"
 
 
 def _parts(text: str, objects: int) -> Iterator[str | list[Any] | dict[str, Any]]:
@@ -129,6 +147,7 @@ def _pieces_of_finding(finding: JsonFinding) -> Iterator[Piece]:
         details=finding.details,
         origin=finding.origin,
         looks_like_error=True,
+        is_object=True,
         given=finding.given,
         hint=finding.hint,
     )

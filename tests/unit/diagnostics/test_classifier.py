@@ -311,3 +311,73 @@ def test_an_unknown_failure_is_named_as_such_with_its_words() -> None:
 def test_every_class_has_a_text_or_comes_from_elsewhere() -> None:
     shown = {case.expected for case in (*CLOUD, *OTHER)}
     assert set(ErrorClass) - shown == {ErrorClass.UNCLASSIFIED}
+
+
+TF_ERROR = """Traceback (most recent call last):
+  File "x.py", line 2, in f
+tensorflow.python.framework.errors_impl.PermissionDeniedError: Error executing an HTTP request: \
+HTTP response code 403 with body '{
+  "error": {
+    "code": 403,
+    "message": "service-123@cloud-tpu.iam.gserviceaccount.com does not have storage.objects.get \
+access to the Google Cloud Storage object.",
+    "errors": [{"message": "x", "domain": "global", "reason": "forbidden"}]
+  }
+}
+' when reading metadata of gs://my-bucket/data/train.tfrecord
+"""
+GO_QUOTA = (
+    "rpc error: code = ResourceExhausted desc = Quota limit"
+    " 'TPUV5sLitepodPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 16 in zone us-west4-a."
+)
+HTTP_ERROR = """ERROR: (gcloud.compute.tpus.tpu-vm.create) HttpError accessing \
+<https://tpu.googleapis.com/v2/projects/pro-1/locations/us-central1-b/nodes?alt=json&nodeId=x>: \
+response: <{'content-type': 'application/json'}>, content <{
+  "error": {
+    "code": 409,
+    "message": "Resource 'projects/pro-1/locations/us-central1-b/nodes/x' already exists",
+    "status": "ALREADY_EXISTS"
+  }
+}>
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "evidence", "scope"),
+    [
+        (TF_ERROR, ErrorClass.BUCKET_ACCESS, "service-123@", {"bucket": "my-bucket"}),
+        (GO_QUOTA, ErrorClass.QUOTA, "Quota limit", {"zone": "us-west4-a", "limit": 16.0}),
+        (HTTP_ERROR, ErrorClass.NAME_TAKEN, "Resource", {"project": "pro-1"}),
+        (
+            "code: 8\nmessage: 'There is no more capacity in the zone \"us-east1-d\"; you can'",
+            ErrorClass.STOCKOUT,
+            "There is",
+            {"zone": "us-east1-d"},
+        ),
+        (
+            "{'code': 8, 'message': 'There is no more capacity in the zone \"us-east1-d\"'}",
+            ErrorClass.STOCKOUT,
+            "There is",
+            {"zone": "us-east1-d"},
+        ),
+        ("HTTPError 404: Not Found", ErrorClass.GONE, "HTTPError 404", {}),
+        ("google.api_core.exceptions.Forbidden: 403 no", ErrorClass.PERMISSION, "", {}),
+        ("bash: line 1:  1234 Killed                  python3 -m t", ErrorClass.HOST_OOM, "", {}),
+        ("Insufficient 'TPUV5E' quota. Requested 8", ErrorClass.QUOTA, "", {"quota": "TPUV5E"}),
+    ],
+)
+def test_wrappers_of_other_tools(
+    text: str, expected: ErrorClass, evidence: str, scope: dict[str, Any]
+) -> None:
+    (failure,) = classify_text(text)
+    assert failure.error_class is expected
+    assert evidence in failure.evidence[:80]
+    for name, value in scope.items():
+        assert getattr(failure.scope, name) == value
+
+
+def test_an_error_object_does_not_hide_the_lines_of_its_log() -> None:
+    status = json.dumps({"protoPayload": {"status": {"code": 8, "message": stock_out("a-b1-c")}}})
+    other = json.dumps({"textPayload": "StatusCode.UNAUTHENTICATED"})
+    found = [item.error_class for item in classify_text(f"{status}\n{other}\n")]
+    assert found == [ErrorClass.STOCKOUT, ErrorClass.AUTH_EXPIRED]

@@ -58,6 +58,13 @@ TRAINING: Final = (
             r"|out of memory (?:while trying to|allocating)"
         ),
     ),
+    Row(
+        ErrorClass.HOST_OOM,
+        "killed",
+        regex(r"^(?:[\w./-]+: line \d+: +)?(?:\d+ +)?Killed(?: {2,}|\s*$)"),
+        advice="Something killed the program outright: most often the kernel, because the VM's main"
+        " memory ran out (see `sudo dmesg`), or a preemption.",
+    ),
     Row(ErrorClass.HOST_OOM, "oom-kill"),
     Row(ErrorClass.HOST_OOM, "oom_reaper"),
     Row(ErrorClass.HOST_OOM, "out of memory: kill"),
