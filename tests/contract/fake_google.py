@@ -173,11 +173,12 @@ async def fake_google() -> AsyncIterator[FakeGoogle]:
 
 
 @asynccontextmanager
-async def connected(endpoint: str, project: str = "demo") -> AsyncIterator[Cloud]:
+async def connected(
+    endpoint: str, project: str = "demo", *, read_only: bool = False
+) -> AsyncIterator[Cloud]:
     """Connect through the gateways, with pauses that are short."""
-    connection = Connection(
-        ConnectionOptions(project=project, endpoint=endpoint), clock=FastClock()
-    )
+    options = ConnectionOptions(project=project, endpoint=endpoint, read_only=read_only)
+    connection = Connection(options, clock=FastClock())
     try:
         yield await connection.cloud()
     finally:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tpudash.domain.shell import ShellPort
     from tpudash.gateways.protocols import BucketGateway
 
-ANSWER_S: Final = 1.4
+ANSWER_S: Final = 1.2
 """How long an endpoint may take to say what it is, so that a command fails within 2 s in all."""
 
 _DESCRIBE: Final = "/tpudash.emulator.Control/Describe"
