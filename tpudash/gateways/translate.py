@@ -25,7 +25,7 @@ NO_ANSWER_CODES: Final = frozenset(
 )
 """Codes that a broken connection or a broken server gives: the change may have been made."""
 
-NEVER_SENT: Final = "failed to connect to all addresses"
+NEVER_SENT: Final = ("failed to connect to all addresses", "errors resolving ")
 """gRPC's words for a call that found no connection, so that nothing left this machine."""
 
 _NOT_ALLOWED: Final = frozenset(
@@ -69,7 +69,7 @@ def to_error(status: CloudStatus, what: str, *, changes: bool) -> TpudashError:
 def _unanswered(status: CloudStatus, failure: Failure, what: str, *, changes: bool) -> TpudashError:
     if not changes:
         return _error(UnreachableError, f"no answer to {what}", failure)
-    if NEVER_SENT in status.message:
+    if status.message.startswith(NEVER_SENT):
         return _error(UnreachableError, f"could not {what}: nothing was sent", failure)
     unknown = replace(
         failure,
