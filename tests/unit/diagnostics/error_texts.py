@@ -464,6 +464,12 @@ OTHER = (
         E.STOCKOUT,
         scope={"zone": "us-central1-a"},
     ),
+    Case(
+        "no-name-service",
+        "errors resolving tpu.googleapis.com:443: [field:hostname lookup error:address lookup"
+        " failed for tpu.googleapis.com:443: Domain name not found]",
+        E.CONNECT,
+    ),
     Case("tls", "Ssl handshake failed: SSL_ERROR_SSL: error:1000: WRONG_VERSION_NUMBER", E.CONNECT),
 )
 """Texts of programs and tools, as their logs hold them."""
