@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.keys import _character_to_key
 from textual.scrollbar import ScrollBar
 
@@ -23,6 +23,7 @@ from tpudash.tui.stage import Stage
 from tpudash.tui.terminal import find_traits
 from tpudash.tui.text import safe_text
 from tpudash.tui.theming import textual_theme
+from tpudash.tui.type_ahead import TypeAhead
 from tpudash.tui.widgets.nodes_pane import NodesPane
 from tpudash.tui.widgets.solid_scrollbar import SolidScrollBarRender
 
@@ -88,6 +89,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
         self._acts: Acts | None = None
         if operations is not None:
             self._acts = Acts(self, operations, ports or OperatorPorts(), self.settings.launch)
+        self._type_ahead = TypeAhead(self)
         self._background = Background(background, self._background_failed)
         self._selection_timer: Timer | None = None
         self.recent: tuple[str, ...] = ()
@@ -100,6 +102,12 @@ class TpudashApp(HostApp, inherit_bindings=False):
         ScrollBar.renderer = SolidScrollBarRender
         self._bind_keys()
         self._register_themes()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Hold keys that come before the dialog that they are meant for."""
+        if isinstance(event, events.Key) and self._type_ahead.holds(event):
+            return
+        await super().on_event(event)
 
     def _bind_keys(self) -> None:
         keys = {key for keys in self.keymap.values() for key in keys}
