@@ -15,9 +15,7 @@ from tpudash.errors import UsageError
 
 @click.command("fault")
 @click.argument("kind", required=False)
-@click.option(
-    "--method", help="Pattern over service/Method, Method, or an operation's verb."
-)
+@click.option("--method", help="Pattern over service/Method, Method, or an operation's verb.")
 @click.option("--zone", help="Zone that is affected, or a pattern.")
 @click.option("--accelerator-type", help="For stock-out and preemption-storm; also a generation.")
 @click.option("--latency", "latency_s", type=DURATION, help="For latency.")

@@ -1,4 +1,4 @@
-"""One emulator put together: the world, its host, its services and their gRPC face."""
+"""One emulator put together: the world, its host, its services and their faces."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tpudash.clock import SystemClock
 from tpudash.emulator.control import ControlService
 from tpudash.emulator.counters import CallCounters
-from tpudash.emulator.dispatch import Dispatcher
+from tpudash.emulator.faces import DEFAULT_BUCKET, Faces
 from tpudash.emulator.fault_file import load_faults
-from tpudash.emulator.grpc_face import GrpcFace
 from tpudash.emulator.machines.host import ProcessHost
-from tpudash.emulator.ports import LOOPBACK
-from tpudash.emulator.rest.face import RestFace
-from tpudash.emulator.services.all import GoogleServices
 from tpudash.emulator.state_dir import StateDirLock
 from tpudash.emulator.telemetry import Telemetry
 from tpudash.emulator.world.validation import tensorflow_installed
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Emulator:
-    """A local Google Cloud for TPU nodes, on one loopback port.
+    """A local Google Cloud for TPU nodes, on loopback ports.
 
     Use it as an async context manager; `endpoint` is set while it serves.
 
@@ -54,8 +50,6 @@ class Emulator:
         """Set when someone asks the emulator to end."""
 
         self.endpoint = ""
-        self.rest_endpoint = ""
-        self._faces: list[GrpcFace | RestFace] = []
 
     async def start(self) -> None:
         """Take the state folder, take up the state in it, and serve.
@@ -74,39 +68,30 @@ class Emulator:
             self.host.on_lost = self.world.lifecycle.events.lose_machine
             self.counters = CallCounters()
             self.telemetry = Telemetry(self.world, self.host)
-            await self._serve()
+            control = ControlService(self).table()
+            self._faces = Faces(self.settings, self.world, self.counters, control)
+            try:
+                await self._faces.start()
+            except BaseException:
+                await self._faces.stop()
+                raise
         except BaseException:
-            await self._stop_serving()
             self._lock.close()
             raise
+        self.endpoint = self.host.endpoint = self._faces.endpoint
+        self.addresses = self._faces.addresses
+        self.host.client_environment = self.addresses.environment()
         for fault in faults:
             self.world.faults.add(fault)
         self.world.resume()
         self.telemetry.start()
-
-    async def _serve(self) -> None:
-        """Open every face."""
-        services = GoogleServices(self.world)
-        dispatcher = Dispatcher(self.world.faults, self.counters)
-        tables = [*services.over_grpc(), ControlService(self).table()]
-        grpc_face = GrpcFace(tables, dispatcher)
-        port = await grpc_face.start(self.settings.port)
-        self._faces.append(grpc_face)
-        self.endpoint = self.host.endpoint = f"{LOOPBACK}:{port}"
-        rest_face = RestFace(services.over_rest(), dispatcher, self.world.clock)
-        self.rest_endpoint = f"{LOOPBACK}:{await rest_face.start(self.settings.rest_port)}"
-        self._faces.append(rest_face)
-
-    async def _stop_serving(self) -> None:
-        while self._faces:
-            await self._faces.pop().stop()
 
     async def stop(self) -> None:
         """End the nodes' processes, stop serving and let go of the folder."""
         await self.telemetry.stop()
         await self.world.tasks.cancel_all()
         await self.host.stop_all()
-        await self._stop_serving()
+        await self._faces.stop()
         await self.world.close()
         self._lock.close()
 
@@ -115,7 +100,12 @@ class Emulator:
         return {
             "endpoint": self.endpoint,
             "control": self.endpoint,
-            "rest_endpoint": self.rest_endpoint,
+            "rest_endpoint": self.addresses.rest,
+            "storage_endpoint": self.addresses.storage,
+            "storage_proxy": self.addresses.proxy,
+            "ca_bundle": str(self.addresses.authority),
+            "gs_bucket": f"gs://{DEFAULT_BUCKET}",
+            "environment": self.addresses.environment(),
             "pid": os.getpid(),
             "state_dir": str(self.settings.state_dir),
             "bucket": str(self.settings.bucket),

@@ -55,6 +55,11 @@ class EmulatorSettings:
         return self.state_dir / "bucket"
 
     @property
+    def buckets_dir(self) -> Path:
+        """The folder of the `gs://` buckets."""
+        return self.state_dir / "buckets"
+
+    @property
     def nodes_dir(self) -> Path:
         """The folder of the nodes' disks."""
         return self.state_dir / "nodes"

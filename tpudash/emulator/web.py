@@ -60,6 +60,9 @@ class WebSite:
             await self._runner.cleanup()
 
     async def _dated(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
         response: web.StreamResponse = await self._handler(request)
         if not response.prepared:
             response.headers["Date"] = format_datetime(self._clock.now(), usegmt=True)

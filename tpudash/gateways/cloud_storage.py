@@ -154,6 +154,19 @@ class CloudStorage:
 
         return await self._read(f"list {url}", find, bucket)
 
+    async def location(self, url: str) -> str | None:
+        """Return the bucket's location in small letters: a region, a dual-region or a continent.
+
+        Source: https://cloud.google.com/storage/docs/locations
+        """
+        bucket, _ = split_url(url)
+
+        def get(client: Any) -> str | None:
+            found = client.get_bucket(bucket, timeout=CALL_S, retry=None)
+            return found.location.lower() if found.location else None
+
+        return await self._read(f"look where {url} lies", get, bucket)
+
     async def _read(self, what: str, call: Callable[[Any], T], bucket: str) -> T:
         client = await self._ready()
         try:

@@ -36,6 +36,9 @@ class ProcessHost:
         self.endpoint = ""
         """HOST:PORT of the emulator; set before the first node starts."""
 
+        self.client_environment: dict[str, str] = {}
+        """Variables by which Google's clients on a node find the emulator's faces."""
+
         self.on_lost: Callable[[NodeRecord], None] = lambda _: None
         """Called when a worker's watchdog ends without having been told to."""
 
@@ -76,13 +79,23 @@ class ProcessHost:
         ]
         self._workers[name] = workers
         limit = self._settings.console_limit_bytes
+        environment = self._environment_of(record)
         results = await asyncio.gather(
-            *(worker.start(self._programs, self.endpoint, limit) for worker in workers),
+            *(worker.start(self._programs, environment, limit) for worker in workers),
             return_exceptions=True,
         )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+
+    def _environment_of(self, record: NodeRecord) -> dict[str, str]:
+        """Return what every worker of a node is told of the cloud around it."""
+        return {
+            **self.client_environment,
+            "CLOUDSDK_COMPUTE_ZONE": record.name.zone,
+            "CLOUDSDK_CORE_PROJECT": record.name.project,
+            "TPUDASH_ENDPOINT": self.endpoint,
+        }
 
     def _lost(self, worker: Worker) -> None:
         """Bring the other workers of the node down too: a slice lives and dies as one."""

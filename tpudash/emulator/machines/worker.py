@@ -50,12 +50,12 @@ class Worker:
         self._watch: asyncio.Task[None] | None = None
         self._stopping = False
 
-    async def start(self, programs: Path, endpoint: str, console_limit: int) -> None:
+    async def start(self, programs: Path, cloud: dict[str, str], console_limit: int) -> None:
         """Boot: run the node's startup script under bash.
 
         Args:
             programs: Folder of the image's programs, first in PATH.
-            endpoint: HOST:PORT at which the emulator answers.
+            cloud: Variables that lead the clients on the node to the emulator.
             console_limit: Bytes at which the console file is rotated.
 
         Raises:
@@ -64,7 +64,7 @@ class Worker:
         for name in ("home", "tmp"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         await self.metadata.start()
-        config = self._config(programs, endpoint, console_limit)
+        config = self._config(programs, cloud, console_limit)
         try:
             self._watchdog = await self._spawn(config)
         except OSError as error:
@@ -79,12 +79,13 @@ class Worker:
             await asyncio.to_thread(kill_processes_of, self.directory)
             self._on_lost(self)
 
-    def _config(self, programs: Path, endpoint: str, console_limit: int) -> dict[str, Any]:
+    def _config(self, programs: Path, cloud: dict[str, str], console_limit: int) -> dict[str, Any]:
         script = self.directory / STARTUP_SCRIPT
         script.write_text(self.record.message.metadata[STARTUP_SCRIPT])
-        environment = node_environment(programs, self.directory) | {
+        environment = {
+            **node_environment(programs, self.directory),
+            **cloud,
             "GCE_METADATA_HOST": f"127.0.0.1:{self.metadata.port}",
-            "TPUDASH_ENDPOINT": endpoint,
             "TPU_WORKER_ID": str(self.number),
         }
         return {

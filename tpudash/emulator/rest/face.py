@@ -10,7 +10,7 @@ from aiohttp import web
 from google.rpc import code_pb2
 
 from tpudash.emulator.dispatch import status_of
-from tpudash.emulator.errors import ApiError, ConnectionLostError
+from tpudash.emulator.errors import ApiError, ConnectionLostError, invalid_argument
 from tpudash.emulator.rest.errors import error_body, error_headers, http_status
 from tpudash.emulator.rest.rules import VERSIONS, HttpRule, rules_of
 from tpudash.emulator.rest.transcode import json_of, numeric_enums, request_of
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tpudash.emulator.dispatch import Dispatcher
     from tpudash.emulator.rpc import Method, Service
 
-Tables = "Mapping[str, Callable[[], tuple[Service, ...]]]"
 _JSON = "application/json"
+_MAX_BODY = 16 * 1024 * 1024
 
 
 class RestFace:
@@ -91,7 +91,7 @@ class RestFace:
             raise ApiError(code_pb2.UNIMPLEMENTED, f"{rule.rpc} is not implemented in {version}.")
         name, method = found
         query = list(request.query.items())
-        message = request_of(rule, method.request, bound, query, await request.read())
+        message = request_of(rule, method.request, bound, query, await _body_of(request))
         headers = {key.lower(): value for key, value in request.headers.items()}
         call = Call(f"{name}/{rule.rpc}", headers, version)
         response = await self._dispatcher.unary(method, message, call)
@@ -120,3 +120,19 @@ class RestFace:
                 for method in service.methods
             }
         return self._methods[version]
+
+
+async def _body_of(request: web.BaseRequest) -> bytes:
+    """Return the body, which the metadata of a node can make large.
+
+    Raises:
+        ApiError: INVALID_ARGUMENT beyond the size that gRPC takes too.
+    """
+    parts = []
+    size = 0
+    async for chunk in request.content.iter_any():
+        size += len(chunk)
+        if size > _MAX_BODY:
+            raise invalid_argument("Request payload size exceeds the limit.")
+        parts.append(chunk)
+    return b"".join(parts)
