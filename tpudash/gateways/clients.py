@@ -71,6 +71,9 @@ class Clients:
         self._read_only = read_only
         self._quota_project = quota_project
         self._impersonate = impersonate
+        self.storage_url: str | None = None
+        """Where a local endpoint's `gs://` buckets are; found out when connecting."""
+
         self._clients: dict[ClientKind, Any] = {}
         self._channel: Any = None
         self._sign_in: SignIn | None = None

@@ -192,8 +192,12 @@ class CloudStorage:
             if self._client is None or self._made_for is not sign_in:
                 os.environ.setdefault(BACKGROUND_VARIABLE, "true")
                 storage = await asyncio.to_thread(import_quietly, "google.cloud.storage")
+                url = self._clients.storage_url
                 self._client = await asyncio.to_thread(
-                    storage.Client, project=self._project, credentials=sign_in.credentials
+                    storage.Client,
+                    project=self._project,
+                    credentials=sign_in.credentials,
+                    client_options={"api_endpoint": url} if url else None,
                 )
                 self._made_for = sign_in
             return self._client
@@ -202,7 +206,7 @@ class CloudStorage:
         if not self._clients.is_local:
             return await self._clients.sign_in()
         # Whoever works with a local endpoint must not touch real buckets by the way.
-        if not os.environ.get(EMULATOR_VARIABLE):
+        if not (self._clients.storage_url or os.environ.get(EMULATOR_VARIABLE)):
             raise ConfigurationError(
                 "a local endpoint has no gs:// buckets",
                 detail=f"{EMULATOR_VARIABLE} is not set",

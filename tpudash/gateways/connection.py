@@ -108,6 +108,7 @@ class Connection:
         clients = self._clients
         if endpoint is not None:
             description = await self._describe(clients, str(endpoint))
+            clients.storage_url = _storage_url(description or {})
             found = (description or {}).get("project")
             project = options.project or (found if isinstance(found, str) else None)
             return self._gateways(clients, _required(project), description is not None, None)
@@ -189,6 +190,16 @@ def _require_sign_of_life(error: Any, endpoint: str) -> None:
         raise NotAllowedError(
             f"{endpoint} refuses to speak to us", detail=error.details() or ""
         ) from error
+
+
+def _storage_url(description: dict[str, Any]) -> str | None:
+    """Return where a local server keeps its buckets; like itself, that must be on this machine.
+
+    Raises:
+        ConfigurationError: It is elsewhere.
+    """
+    found = description.get("storage_endpoint")
+    return f"http://{parse_endpoint(found)}" if isinstance(found, str) and found else None
 
 
 def _silent(endpoint: str, detail: str) -> TpudashError:

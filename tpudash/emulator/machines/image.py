@@ -20,6 +20,9 @@ _INHERITED = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 )
+_ABSENT = ("gsutil",)
+"""Programs of this machine that know no local endpoint and would speak to the real cloud."""
+
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -31,8 +34,9 @@ def prepare_image(folder: Path) -> Path:
     """
     programs = folder / "bin"
     programs.mkdir(parents=True, exist_ok=True)
-    text = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n'
-    for name in ("python3", "python"):
+    python = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n'
+    absent = '#!/bin/sh\necho "$0: not in this image" >&2\nexit 127\n'
+    for name, text in (("python3", python), ("python", python), *((it, absent) for it in _ABSENT)):
         program = programs / name
         if not program.exists() or program.read_text() != text:
             temporary = programs / f".{name}.new"
