@@ -122,7 +122,7 @@ def processes_below(folder: Path, but: int | None = None) -> list[psutil.Process
 
 def clean_environment(folder: Path) -> dict[str, str]:
     """Return an environment in which nothing of this machine's own configuration shows."""
-    keep = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "VIRTUAL_ENV")
+    keep = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "VIRTUAL_ENV")
     environment = {name: os.environ[name] for name in keep if name in os.environ}
     return environment | {
         "HOME": str(folder),
