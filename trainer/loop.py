@@ -98,8 +98,10 @@ class TrainingLoop:
         self._batch_size = batch_size
         self._parts = accumulate
         self._clip_norm = clip_norm
-        self._run: Callable[..., Any] = tf.function(self._run_steps, jit_compile=False)
-        self._evaluate: Callable[..., Any] = tf.function(self._evaluate_batch, jit_compile=False)
+        # AutoGraph would read and rewrite every function at each start, which takes a second.
+        options = {"jit_compile": False, "autograph": False}
+        self._run: Callable[..., Any] = tf.function(self._run_steps, **options)
+        self._evaluate: Callable[..., Any] = tf.function(self._evaluate_batch, **options)
         self._iterator: Any = None
         self._since = 0.0
 
@@ -134,28 +136,37 @@ class TrainingLoop:
         return Measured(steps, wall, waited_s, computed_s, loss / count, right / count)
 
     def _run_steps(self, iterator: Any, count: Any) -> tuple[Any, Any, Any, Any]:
-        waited = tf.zeros([], tf.float64)
-        times = tf.TensorArray(tf.float64, size=count, element_shape=[])
-        done = tf.zeros([], tf.int32)
-        finite = tf.constant(True)
-        last = tf.timestamp()
-        while tf.logical_and(done < count, finite):
-            with tf.control_dependencies([last]):
-                began = tf.timestamp()
-            with tf.control_dependencies([began]):
-                batch = next(iterator)
-            with tf.control_dependencies(self._local(batch)):
-                ready = tf.timestamp()
-            with tf.control_dependencies([ready]):
-                health = self._state.device.strategy.run(self._train_batch, args=batch)
-            healths = self._local(health)
-            with tf.control_dependencies(healths):
-                last = tf.timestamp()
-            finite = tf.math.is_finite(tf.add_n(healths))
-            waited += ready - began
-            times = times.write(done, last - began)
-            done += 1
+        def is_going(done: Any, _waited: Any, _times: Any, _last: Any, finite: Any) -> Any:
+            return tf.logical_and(done < count, finite)
+
+        def one(done: Any, waited: Any, times: Any, last: Any, _: Any) -> tuple[Any, ...]:
+            waited_now, step_time, now, finite = self._timed_step(iterator, last)
+            return done + 1, waited + waited_now, times.write(done, step_time), now, finite
+
+        begin = (
+            tf.constant(0),
+            tf.zeros([], tf.float64),
+            tf.TensorArray(tf.float64, size=count, element_shape=[]),
+            tf.timestamp(),
+            tf.constant(True),
+        )
+        done, waited, times, _, finite = tf.while_loop(is_going, one, begin, parallel_iterations=1)
         return done, waited, times.stack(), finite
+
+    def _timed_step(self, iterator: Any, last: Any) -> tuple[Any, Any, Any, Any]:
+        """Return seconds waited, seconds of the step, its end, and whether it went well."""
+        with tf.control_dependencies([last]):
+            began = tf.timestamp()
+        with tf.control_dependencies([began]):
+            batch = iterator.get_next()
+        with tf.control_dependencies(self._local(batch)):
+            ready = tf.timestamp()
+        with tf.control_dependencies([ready]):
+            health = self._state.device.strategy.run(self._train_batch, args=batch)
+        healths = self._local(health)
+        with tf.control_dependencies(healths):
+            now = tf.timestamp()
+        return ready - began, now - began, now, tf.math.is_finite(tf.add_n(healths))
 
     def _local(self, values: Any) -> list[Any]:
         strategy = self._state.device.strategy

@@ -39,7 +39,7 @@ class TrainingState:
             self.optimizer = keras.optimizers.Adam(schedule)
             self.optimizer.build(self.model.trainable_variables)
             self.totals = [_total("loss"), _total("right"), _total("examples")]
-        self._all_finite = tf.function(self._check_weights, jit_compile=False)
+        self._all_finite = tf.function(self._check_weights, jit_compile=False, autograph=False)
 
     def weights_are_finite(self) -> bool:
         """Say whether no weight is NaN or infinite, so that the state is worth saving."""

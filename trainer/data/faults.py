@@ -22,6 +22,7 @@ _ONLY_INPUT = re.compile(
     r"|decodeimage|input is empty|end of sequence|tfrecord|iteratorgetnext",
     re.IGNORECASE,
 )
+_STACK = re.compile(r'\s*(File ".*", line \d+|Detected at node|Graph execution error)')
 _INPUT_ERRORS = (
     tf.errors.DataLossError,
     tf.errors.NotFoundError,
@@ -53,9 +54,12 @@ def from_tensorflow(error: Exception, what: str) -> TrainerError:
 
 
 def _plain(text: str) -> str:
-    """Return an error's text without the names of graph nodes around it."""
-    text = re.sub(r"\{\{[^}]*\}\}|\[\[[^\]]*\]\]|\[Op:\w+\]( name:)?", "", text)
-    return one_line(text.replace("Detected at node", ""), 300)
+    """Return an error's text without the graph's stack and names of nodes around it."""
+    lines = text.splitlines()
+    stack = [number for number, line in enumerate(lines) if _STACK.match(line)]
+    told = "\n".join(lines[stack[-1] + 1 :]) if stack else text
+    told = re.sub(r"\{\{[^}]*\}\}|\[\[[^\]]*\]\]|\[Op:\w+\]( name:)?", "", told)
+    return one_line(told, 300)
 
 
 def input_failure(error: Exception, files: Iterable[str]) -> TrainerError | None:

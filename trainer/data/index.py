@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DATASET_FILE = "dataset.json"
 KEPT_FILE = "data_index.json"
-_LENGTH = struct.Struct("<Q")
+_HEADER = struct.Struct("<QI")
 _AROUND = 16
 """Bytes around each record: length and its checksum before, the data's checksum after."""
 _COUNTED_AT_ONCE = 512
@@ -90,20 +90,48 @@ def _count(name: str, size: int) -> int:
 def count_local(path: Path, size: int) -> int:
     """Return the records of a local, uncompressed file by hopping from length to length.
 
+    Only the lengths are verified here; the checksum of the data is, whenever a record is read.
+
     Raises:
-        TrainerError: the file ends within a record.
+        TrainerError: the file ends within a record, or a length is damaged.
     """
     if size == 0:
         return 0
     records, offset = 0, 0
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
         while offset < size:
-            end = size + 1
-            if offset + _LENGTH.size <= size:
-                end = offset + _AROUND + _LENGTH.unpack_from(view, offset)[0]
-            if end > size:
-                raise no_input(
-                    f"{path}: record {records} at byte {offset} is cut short", _DAMAGED_HINT
-                )
-            records, offset = records + 1, end
+            where = f"{path}: record {records} at byte {offset}"
+            if offset + _HEADER.size > size:
+                raise no_input(f"{where} is cut short", _DAMAGED_HINT)
+            length, checksum = _HEADER.unpack_from(view, offset)
+            if checksum != _masked_crc(view[offset : offset + 8]):
+                raise no_input(f"{where} is a corrupted record: its length", _DAMAGED_HINT)
+            records, offset = records + 1, offset + _AROUND + length
+            if offset > size:
+                raise no_input(f"{where} is cut short", _DAMAGED_HINT)
     return records
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC = _crc_table()
+
+
+def _masked_crc(data: bytes) -> int:
+    """Return the CRC-32C of some bytes, masked as the TFRecord format stores it.
+
+    Source: "TFRecords format details" in TensorFlow's guide.
+    """
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 0xFF]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -26,15 +26,13 @@ class Decoder:
 
     Attributes:
         decode: the function, usable inside a dataset; one vectorised parse a batch.
+        compiled: the same for vectors of any length outside of a dataset.
         encoded: whether the images are PNG, JPEG, GIF or BMP, which are costly to decode.
     """
 
     decode: Callable[[Any], tuple[Any, Any]]
+    compiled: Callable[[Any], tuple[Any, Any]]
     encoded: bool
-
-    def __call__(self, records: Any) -> tuple[Any, Any]:
-        """Decode a vector of raw records."""
-        return self.decode(records)
 
 
 def expand(patterns: Sequence[str], flag: str) -> list[str]:
@@ -97,11 +95,10 @@ def decoded_batches(
     Raises:
         TrainerError: a file is damaged, or holds an image or a label of another form.
     """
-    decode = tf.function(decoder.decode, reduce_retracing=True)
     for name in files:
         try:
             for raw in raw_batches(name, size):
-                yield decode(raw)
+                yield decoder.compiled(raw)
         except tf.errors.OpError as error:  # noqa: PERF203 - once a file
             raise from_tensorflow(error, name) from error
 
@@ -146,7 +143,9 @@ def make_decoder(files: Sequence[str], spec: ModelSpec) -> Decoder:
         images = tf.reshape(to_images(parsed[image_key]), [-1, *spec.image_shape])
         return images, _checked_labels(parsed[label_key], spec)
 
-    return Decoder(decode, encoded)
+    any_length = [tf.TensorSpec([None], tf.string)]
+    compiled = tf.function(decode, input_signature=any_length, autograph=False)
+    return Decoder(decode, compiled, encoded)
 
 
 def _first_example(files: Sequence[str]) -> tuple[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from trainer.data.faults import no_input
-from trainer.data.memory import finish
+from trainer.data.memory import as_it_is, finish
 from trainer.data.order import Share, epoch_order, window_order
 from trainer.data.records import compression
 
@@ -89,6 +89,7 @@ class StreamedData:
         names = tf.constant([name for name, _ in self._of_host[share.host]])
         counts = tf.constant([count for _, count in self._of_host[share.host]], tf.int64)
 
+        @as_it_is
         def one_epoch(epoch: Any) -> Any:
             start = tf.where(tf.equal(epoch, first_epoch), tf.constant(first_window, tf.int64), 0)
             order = epoch_order(self._seed, epoch, len(self._of_host[share.host]))
@@ -97,12 +98,15 @@ class StreamedData:
             )
             windows = stream.rebatch(window).take(-(-per_epoch * each // window) - start)
 
+            @as_it_is
             def permute(number: Any, raw: Any) -> Any:
-                used = tf.minimum(per_epoch * each - number * window, tf.size(raw, tf.int64))
+                left = tf.maximum(per_epoch * each - number * window, 0)
+                used = tf.minimum(left, tf.size(raw, tf.int64))
                 return tf.gather(raw, window_order(self._seed, share.host, epoch, number, used))
 
             return windows.enumerate(start).map(permute)
 
+        @as_it_is
         def pieces(raw: Any) -> Any:
             rows = tf.reshape(raw, [-1, each // share.replicas])
             return tf.data.Dataset.from_tensor_slices(rows)
@@ -132,19 +136,22 @@ def _read_in_turns(names: Any, counts: Any, start: Any, kind: str) -> Any:
     skips, turns, records = turns_before(_of_group(counts, first), rest)
     skips = tf.pad(skips, [[0, FILES_AT_ONCE - tf.size(skips)]])
 
+    @as_it_is
     def read(number: Any) -> Any:
         is_first = tf.equal(number, tf.cast(first, tf.int64))
         files = _of_group(names, number)
         left_out = tf.where(is_first, skips[: tf.size(files)], 0)
         parts = tf.data.Dataset.from_tensor_slices((files, left_out))
         stream = parts.interleave(
-            lambda name, skip: tf.data.TFRecordDataset(name, kind).skip(skip).batch(TURN),
+            as_it_is(lambda name, skip: tf.data.TFRecordDataset(name, kind).skip(skip).batch(TURN)),
             cycle_length=FILES_AT_ONCE,
             block_length=1,
         )
         done = tf.where(is_first, turns, 0)
         begun = stream.skip(done).take(1)
-        rest_of_turn = begun.map(lambda each: tf.gather(each, _from(each, is_first, records)))
+        rest_of_turn = begun.map(
+            as_it_is(lambda turn: tf.gather(turn, _from(turn, is_first, records)))
+        )
         return rest_of_turn.concatenate(stream.skip(done + 1))
 
     groups = tf.data.Dataset.range(tf.cast(first, tf.int64), tf.cast(tf.size(ends), tf.int64))

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from trainer.config import parse
-from trainer.events import EventWriter
+from tests.unit.trainer.jobs import run_job
 from trainer.faults import ExitCode, TrainerError
-from trainer.stopping import StopRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,31 +19,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.trains
 
 STEPS = 6
-
-
-def run_job(model_dir: Path, *arguments: str) -> tuple[ExitCode, dict[str, list[dict[str, Any]]]]:
-    """Run the job to its end and return its exit code and its events by kind."""
-    from trainer.job import Job
-
-    config = parse(
-        f"--model_dir {model_dir} --batch_size 16 --precision float32 --tpu none "
-        f"--checkpoint_every 2 --steps {STEPS}".split()
-        + list(arguments)
-    )
-    model_dir.mkdir(exist_ok=True)
-    path = model_dir.parent / f"{model_dir.name}.events"
-    path.unlink(missing_ok=True)
-    null = os.open(os.devnull, os.O_WRONLY)
-    events = EventWriter(run="r", attempt=1, stdout=null, file=path)
-    try:
-        code = Job(config, events, StopRequest(), None).execute()
-    finally:
-        os.close(null)
-        found: dict[str, list[dict[str, Any]]] = {}
-        for line in path.read_text().splitlines():
-            event = json.loads(line)
-            found.setdefault(event["event"], []).append(event)
-    return code, found
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,109 @@
+"""Runs the real training job in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainer.config import parse
+from trainer.events import EventWriter
+from trainer.stopping import StopRequest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trainer.faults import ExitCode
+
+Events = dict[str, list[dict[str, Any]]]
+
+
+class StopAt(EventWriter):
+    """Asks to stop when a step is told, as a preemption notice would in the middle of training."""
+
+    def __init__(self, step: int, stop: StopRequest, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._step = step
+        self._stop = stop
+
+    def emit(self, event: str, message: str, *, severity: str = "INFO", **payload: Any) -> None:
+        """Write the event."""
+        super().emit(event, message, severity=severity, **payload)
+        if event == "checkpoint" and payload["step"] >= self._step:
+            self._stop.ask("test")
+
+
+def run_job(
+    model_dir: Path, *arguments: str, steps: int = 6, every: int = 2, stop_at: int = 10**9
+) -> tuple[ExitCode, Events]:
+    """Run the job and return its exit code and its events by kind.
+
+    Args:
+        model_dir: folder of the run.
+        *arguments: further flags.
+        steps: target.
+        every: steps between checkpoints.
+        stop_at: ask to stop once a checkpoint of this step or later is saved.
+    """
+    from trainer.job import Job
+
+    config = parse(
+        f"--model_dir {model_dir} --batch_size 16 --precision float32 --tpu none "
+        f"--checkpoint_every {every} --steps {steps}".split()
+        + list(arguments)
+    )
+    model_dir.mkdir(exist_ok=True, parents=True)
+    path = model_dir.parent / f"{model_dir.name}.events"
+    path.unlink(missing_ok=True)
+    null = os.open(os.devnull, os.O_WRONLY)
+    stop = StopRequest()
+    events = StopAt(stop_at, stop, run="r", attempt=1, stdout=null, file=path)
+    try:
+        code = Job(config, events, stop, None).execute()
+    finally:
+        os.close(null)
+        found = events_in(path)
+    return code, found
+
+
+def events_in(path: Path) -> Events:
+    """Return the events of a file by kind."""
+    found: Events = {}
+    for line in path.read_text().splitlines():
+        event = json.loads(line)
+        found.setdefault(event["event"], []).append(event)
+    return found
+
+
+def write_examples(
+    path: Path, images: list[bytes] | np.ndarray[Any, Any], labels: list[int]
+) -> None:
+    """Write a TFRecord file of raw images, or of whatever bytes are given as images."""
+    import tensorflow as tf
+
+    options = tf.io.TFRecordOptions(compression_type="GZIP" if path.suffix == ".gz" else "")
+    with tf.io.TFRecordWriter(str(path), options) as writer:
+        for image, label in zip(images, labels, strict=True):
+            content = image if isinstance(image, bytes) else image.tobytes()
+            features = {
+                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[content])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(label)])),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(example.SerializeToString())
+
+
+def write_digits(folder: Path, files: int = 3, each: int = 40) -> str:
+    """Write real digits as training and evaluation files. Returns the flags that name them."""
+    from trainer.data.embedded import read_embedded
+
+    images, labels = read_embedded()
+    order = np.random.default_rng(1).permutation(len(labels))
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(files):
+        chosen = order[number * each : (number + 1) * each]
+        write_examples(folder / f"train-{number}", images[chosen], labels[chosen].tolist())
+    write_examples(folder / "eval", images[order[-32:]], labels[order[-32:]].tolist())
+    return f"--train_files {folder}/train-* --eval_files {folder}/eval"
