@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.storage_server import StorageServer
+from tests.e2e.storage_server import BUCKET, StorageServer
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.trains, pytest.mark.timeout(240)]
@@ -143,7 +143,7 @@ def test_run_in_a_bucket_resumes(tmp_path: Path) -> None:
 
     def train(steps: int) -> Trainer:
         trainer = Trainer(
-            "gs://b/runs/demo",
+            f"gs://{BUCKET}/runs/demo",
             *("--steps", str(steps), "--checkpoint_every", "10"),
             output=tmp_path / f"{steps}.events",
             env=environment,
@@ -153,13 +153,13 @@ def test_run_in_a_bucket_resumes(tmp_path: Path) -> None:
 
     try:
         train(30)
-        data = next(name for name in storage.objects if "ckpt-30.data" in name)
-        storage.objects[data] = storage.objects[data][:1000]
+        data = next(name for name in storage if "ckpt-30.data" in name)
+        storage[data] = storage[data][:1000]
         (restore,) = train(40).events("restore")
+        names = set(storage)
     finally:
         storage.close()
     assert (restore["step"], restore["quarantined"]) == (20, ["ckpt-30"])
-    names = set(storage.objects)
     kept = {name for name in names if name.endswith(".index") and "/checkpoints/" in name}
     assert kept == {f"runs/demo/checkpoints/ckpt-{step}.index" for step in (20, 30, 40)}
     assert "runs/demo/quarantine/ckpt-30/ckpt-30.index" in names
