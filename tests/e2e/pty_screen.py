@@ -28,6 +28,7 @@ class PtyScreen:
         folder: Path,
         columns: int = 80,
         rows: int = 24,
+        term: str = "xterm-256color",
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -36,7 +37,7 @@ class PtyScreen:
         self.child: pexpect.spawn[bytes] = pexpect.spawn(
             command[0],
             list(command[1:]),
-            env={**environment, "TERM": "xterm-256color"},
+            env={**environment, "TERM": term},
             cwd=str(folder),
             dimensions=(rows, columns),
             timeout=None,
@@ -72,7 +73,9 @@ class PtyScreen:
 
         def shows() -> bool:
             text = self.text
-            return pattern in text if isinstance(pattern, str) else bool(pattern.search(text))
+            found = pattern in text if isinstance(pattern, str) else bool(pattern.search(text))
+            assert found or self.child.isalive(), "the program has ended"
+            return found
 
         try:
             wait_until(shows, within=within, what=f"the screen shows {pattern!r}")
