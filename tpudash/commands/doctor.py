@@ -7,26 +7,33 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tpudash.commands.nodes import short_name
+from tpudash.commands.nodes import short_name, span
 from tpudash.commands.output import Column, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
+from tpudash.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from tpudash.commands.facts import Facts
-    from tpudash.commands.output import Answer
+    from tpudash.commands.output import Answer, Item
     from tpudash.commands.session import Session
+    from tpudash.diagnostics.evidence import Evidence
+    from tpudash.domain.finding import Finding
+    from tpudash.pollers.probes import ProbeBook
     from tpudash.store.store import Store
 
 LOG_SPAN: Final = timedelta(days=1)
 MOST_ENTRIES: Final = 1_000
+METRICS_SPAN: Final = timedelta(minutes=10)
 
 COLUMNS = (
     Column("VERDICT", lambda item: item["verdict"]),
     Column("CHECK", lambda item: item["title"]),
     Column("SUBJECT", lambda item: short_name(item["subject"])),
+    Column("AGE", lambda item: span(item["age_s"]), right=True),
     Column("EVIDENCE", lambda item: item["evidence"], gives_way=True),
     Column("WHAT TO DO", lambda item: item["command"] or item["advice"], gives_way=True),
 )
@@ -34,47 +41,89 @@ COLUMNS = (
 
 @click.command()
 @click.argument("name", metavar="[RUN|NODE]", required=False)
+@click.option("--node", "node", metavar="NODE", help="Only this node and its run.")
+@click.option("--run", "run", metavar="RUN", help="Only this run and its nodes.")
 @json_option
 @connection_options
 @pass_state
-def doctor(state: CliState, name: str | None, as_json: bool) -> None:
+def doctor(
+    state: CliState, name: str | None, node: str | None, run: str | None, as_json: bool
+) -> None:
     """Run the troubleshooting checklist on everything, or on one run or node.
 
-    Worst first. What could not be found out is unknown, never a pass.
+    Worst first, and within that the likeliest cause. What could not be found out is unknown, never
+    a pass. It only looks.
     """
-    answer = run_async(_examine(state, name))
+    named = [one for one in (name, node, run) if one is not None]
+    if len(named) > 1:
+        raise UsageError("name one run or node", detail=", ".join(named))
+    answer = run_async(_examine(state, named[0] if named else None, as_json=as_json))
     print_answer(answer, COLUMNS, as_json=as_json, empty="no checks")
 
 
-async def _examine(state: CliState, name: str | None) -> Answer:
+async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answer:
     from tpudash.commands.facts import read_facts
-    from tpudash.commands.items import finding_item
     from tpudash.commands.output import Answer
     from tpudash.commands.session import open_session
     from tpudash.commands.target import check_name, need_target
-    from tpudash.diagnostics.checklist import run_checklist
-    from tpudash.diagnostics.evidence import gather
+    from tpudash.diagnostics.checklist import probes_for, run_checklist
+    from tpudash.pollers.probes import ProbeBook
 
     if name is not None:
         check_name(name)
     async with open_session(state) as session:
-        facts = await read_facts(session, runs=True)
+        facts = await read_facts(session, runs=True, live_prices=True)
         if name is not None:
             need_target(facts, name)
         store = await _store_of(session, facts)
-        now = session.clock.now()
-    findings = run_checklist(gather(store, session.prices, now, subject=name, actions=frozenset()))
-    items = [finding_item(finding) for finding in findings]
-    return Answer(facts.as_of, session.source, items, facts.listing.unreachable, facts.errors)
+        book = ProbeBook(session.clock)
+        evidence = _evidence(session, facts, store, name, book)
+        await book.ask(session.cloud, book.due(probes_for(evidence)))
+        evidence = _evidence(session, facts, store, name, book)
+    findings = run_checklist(evidence, join=not as_json)
+    return Answer(
+        facts.as_of,
+        session.source,
+        _items(findings, evidence.now),
+        facts.listing.unreachable,
+        facts.errors,
+    )
+
+
+def _items(findings: Iterable[Finding], now: datetime) -> list[Item]:
+    from tpudash.commands.items import age_s, finding_item
+
+    return [{**finding_item(row), "age_s": age_s(row.as_of, now)} for row in findings]
+
+
+def _evidence(
+    session: Session, facts: Facts, store: Store, name: str | None, book: ProbeBook
+) -> Evidence:
+    from tpudash.diagnostics.evidence import gather
+
+    return gather(
+        store,
+        facts.prices,
+        session.clock.now(),
+        subject=name,
+        probes=book.results,
+        most_per_hour_usd=session.settings.alarm_per_hour_usd,
+    )
 
 
 async def _store_of(session: Session, facts: Facts) -> Store:
     """Return a store that knows what one look at everything tells."""
-    from tpudash.errors import TpudashError
-    from tpudash.gateways.log_filters import all_of, since_filter
-    from tpudash.pollers.log_tail import WORKERS_FILTER
+    from tpudash.domain.request import RequestListing
     from tpudash.store import changes
-    from tpudash.store.snapshot import LOGS, NODES, RUNS, ConnectionInfo
+    from tpudash.store.snapshot import (
+        LOGS,
+        METRICS,
+        NODES,
+        PRICES,
+        REQUESTS,
+        RUNS,
+        ConnectionInfo,
+    )
     from tpudash.store.store import Store
 
     store = Store()
@@ -84,27 +133,69 @@ async def _store_of(session: Session, facts: Facts) -> Store:
     )
     store.apply(changes.Connected(info))
     store.apply(changes.NodesListed(facts.listing, facts.as_of))
-    _report(store, facts, NODES, facts.as_of)
+    store.apply(changes.LivesRead(facts.lives))
+    if REQUESTS not in facts.failures:
+        listing = RequestListing(facts.requests, facts.listing.unreachable)
+        store.apply(changes.RequestsListed(listing, facts.as_of))
     store.apply(changes.RunsRead(facts.runs, facts.as_of))
-    _report(store, facts, RUNS, facts.as_of)
-    start = session.clock.now() - LOG_SPAN
-    try:
-        entries = await cloud.logging.list_entries(
-            all_of(WORKERS_FILTER, since_filter(start)), newest_first=True, limit=MOST_ENTRIES
-        )
-        store.apply(changes.LogsArrived(entries))
-    except TpudashError as error:
-        facts.failed(LOGS, error)
-    _report(store, facts, LOGS, facts.as_of)
+    await _read_log(session, facts, store)
+    await _read_metrics(session, facts, store)
+    for source in (NODES, REQUESTS, RUNS, LOGS, METRICS, PRICES):
+        _report(store, facts, source)
     return store
 
 
-def _report(store: Store, facts: Facts, source: str, as_of: datetime) -> None:
+async def _read_log(session: Session, facts: Facts, store: Store) -> None:
+    from tpudash.errors import TpudashError
+    from tpudash.gateways.log_filters import all_of, since_filter
+    from tpudash.pollers.log_tail import WORKERS_FILTER
+    from tpudash.store.changes import LogsArrived
+    from tpudash.store.snapshot import LOGS
+
+    start = session.clock.now() - LOG_SPAN
+    try:
+        entries = await session.cloud.logging.list_entries(
+            all_of(WORKERS_FILTER, since_filter(start)), newest_first=True, limit=MOST_ENTRIES
+        )
+    except TpudashError as error:
+        facts.failed(LOGS, error)
+    else:
+        store.apply(LogsArrived(entries))
+
+
+async def _read_metrics(session: Session, facts: Facts, store: Store) -> None:
+    """Read what says how busy the chips are."""
+    from tpudash.errors import NotFoundError, TpudashError
+    from tpudash.pollers.metrics import metric_period
+    from tpudash.store.changes import SeriesRead
+    from tpudash.store.snapshot import METRICS
+    from tpudash.store.utilization import METRICS as METRICS_OF_NODES
+    from tpudash.store.utilization import Measure
+
+    if not any(node.is_billing for node in facts.listing.nodes):
+        return
+    end = session.clock.now()
+    period = metric_period(session.settings.intervals.metrics)
+    for measure in (Measure.DUTY_CYCLE, Measure.TENSORCORE):
+        kind = METRICS_OF_NODES[measure].metric_type
+        try:
+            series = await session.cloud.monitoring.list_series(
+                kind, start=end - METRICS_SPAN, end=end, period=period
+            )
+        except NotFoundError:
+            continue
+        except TpudashError as error:
+            facts.failed(METRICS, error)
+            return
+        store.apply(SeriesRead(series, end))
+
+
+def _report(store: Store, facts: Facts, source: str) -> None:
     """Tell the store how a source did."""
     from tpudash.store.changes import SourceReported
     from tpudash.store.snapshot import SourceState, SourceStatus
 
-    error = facts.failures.get(source)
+    error, as_of = facts.failures.get(source), facts.as_of
     if error is None:
         status = SourceStatus(source, SourceState.OK, as_of, as_of)
     else:

@@ -194,6 +194,7 @@ def finding_item(finding: Finding) -> Item:
         "action": finding.action,
         "command": finding.command,
         "as_of": timestamp(finding.as_of),
+        "group": finding.group or None,
     }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
     from tpudash.domain.run import Run
     from tpudash.gateways.protocols import BucketGateway, Cloud
-    from tpudash.pollers.source import Source
+    from tpudash.pollers.source import LocalSource, Source
     from tpudash.store.store import Store
 
 
@@ -63,7 +63,7 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
     tools = Tools(parts.store, parts.link, parts.clock, random)
     actions = ACTIONS if parts.is_operator else frozenset()
     parts.take_prices(known_prices(parts.state))
-    more: list[Source] = [
+    more: list[Source | LocalSource] = [
         PricesSource(
             parts.prices,
             intervals.prices,
@@ -73,7 +73,12 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
         ),
         HistorySource(parts.store, node_history(parts.state)),
         ChecklistSource(
-            parts.store, parts.clock, intervals.checklist, lambda: parts.prices, actions
+            parts.store,
+            parts.clock,
+            intervals.checklist,
+            lambda: parts.prices,
+            actions,
+            most_per_hour_usd=parts.state.settings.alarm_per_hour_usd,
         ),
     ]
     return PollerSet(tools, intervals, RunsOfScreen(parts), more)

@@ -150,12 +150,16 @@ def _from_text(key: str, text: str) -> Any:
         return [part.strip() for part in text.split(",") if part.strip()]
     if key in {"ascii", "mouse"}:
         return _TRUTH.get(text.lower(), text)
-    if key.startswith("intervals.") or key == "rotate_s":
+    if key.startswith("intervals.") or key in {"rotate_s", "alarm_per_hour_usd"}:
         try:
             return float(text)
         except ValueError:
             return text
     return text
+
+
+_LEAST: Final = {"alarm_per_hour_usd": (0.0, "US dollars an hour"), "rotate_s": (0.0, "seconds")}
+"""Numbers with their least value and their unit; intervals are at least 1 s."""
 
 
 def _checked(key: str, value: Any, where: str) -> Any:
@@ -189,10 +193,9 @@ def _value(key: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise _WrongValueError("true or false")
         return value
-    if key == "rotate_s":
-        return _number(value, least=0.0)
-    if key.startswith("intervals."):
-        return _number(value, least=1.0)
+    if key in _LEAST or key.startswith("intervals."):
+        least, unit = _LEAST.get(key, (1.0, "seconds"))
+        return _number(value, least=least, unit=unit)
     if key.startswith("keys.") and value == "":
         return value
     if not isinstance(value, str) or not value.strip():
@@ -208,9 +211,9 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _number(value: Any, *, least: float) -> float:
+def _number(value: Any, *, least: float, unit: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        raise _WrongValueError(f"a number of seconds, at least {least:g}")
+        raise _WrongValueError(f"a number of {unit}, at least {least:g}")
     return float(value)
 
 

@@ -53,6 +53,9 @@ class Settings:
         variables=("GOOGLE_CLOUD_QUOTA_PROJECT",),
     )
     impersonate: str | None = _setting(None, "E-mail of a service account to act as")
+    watch_impersonate: str | None = _setting(
+        None, "E-mail of a service account that watch mode acts as, such as one that only views"
+    )
     bucket: str | None = _setting(
         None, "Where runs keep their files: gs://BUCKET, or a local folder with the emulator"
     )
@@ -71,6 +74,9 @@ class Settings:
     )
     control_dir: str | None = _setting(
         None, "Folder in which the consoles of all users agree on who has control"
+    )
+    alarm_per_hour_usd: float | None = _setting(
+        None, "US dollars an hour, over all nodes, above which there is an alarm"
     )
     log_level: str = _setting("INFO", "How much goes to our own log file")
     keys: Mapping[str, str] = field(

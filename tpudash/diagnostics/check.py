@@ -10,7 +10,10 @@ from tpudash.domain.finding import Finding, Verdict
 from tpudash.store.snapshot import NODES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tpudash.diagnostics.evidence import Evidence
+    from tpudash.domain.probe import ProbeKey, ProbeResult
 
 PROJECT_SUBJECT = "project"
 
@@ -21,6 +24,20 @@ class Scope(StrEnum):
     PROJECT = "project"
     NODE = "node"
     RUN = "run"
+
+
+class Group(StrEnum):
+    """The kind of trouble that a check is about, as a user meets it."""
+
+    BASICS = "connection"
+    CREATION = "creation fails"
+    SSH = "SSH fails"
+    CONNECT = "failed to connect to TPU"
+    SLOW = "training is slow"
+    MEMORY = "out of memory"
+    PREEMPTED = "preempted"
+    COSTS = "costs"
+    PROGRESS = "run makes no progress"
 
 
 class CheckFunction(Protocol):
@@ -39,7 +56,9 @@ class About:
         check_id: Stable id, such as `node-healthy`.
         why: Why it matters, in a sentence.
         rank: Place among rows of the same verdict; what explains others has a low one.
-        source: Name of the source whose age is the age of the evidence.
+        source: Name of the source whose age is the age of the evidence, without a probe.
+        group: The kind of trouble that it is about.
+        probe: Returns what has to be asked of the world for it, or None where nothing has to.
     """
 
     check_id: str
@@ -48,6 +67,20 @@ class About:
     why: str
     rank: int
     source: str = NODES
+    group: Group = Group.BASICS
+    probe: Callable[[Evidence], ProbeKey | None] | None = None
+
+    def answer(self, evidence: Evidence) -> ProbeResult | None:
+        """Return the answer to the check's own question, or None if it was not asked yet."""
+        key = self.probe(evidence) if self.probe else None
+        return evidence.probes.get(key) if key else None
+
+    def unanswered(self, evidence: Evidence, *, command: str | None = None) -> Finding:
+        """Return that the check's own question has no answer, and why."""
+        found = self.answer(evidence)
+        if found is None:
+            return self.unknown(evidence, "not asked yet", command=command)
+        return self.unknown(evidence, found.failure or "no answer", command=command)
 
     def passed(self, evidence: Evidence, text: str) -> Finding:
         """Return that all is well."""
@@ -105,6 +138,8 @@ class About:
         command: str | None = None,
     ) -> Finding:
         status = evidence.snapshot.sources.get(self.source)
+        probed = self.answer(evidence)
+        as_of = probed.as_of if probed else (status.last_success if status else None)
         return Finding(
             check_id=self.check_id,
             title=self.title,
@@ -115,7 +150,9 @@ class About:
             subject=self.subject_of(evidence),
             action=action,
             command=command,
-            as_of=status.last_success if status else None,
+            as_of=as_of,
+            group=str(self.group),
+            rank=self.rank,
         )
 
 

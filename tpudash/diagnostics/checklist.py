@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tpudash.diagnostics.evidence import Evidence
+    from tpudash.domain.probe import ProbeKey
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def run_checklist(
         join: Whether rows of one check that need no look by themselves become one row, so that a
             project of many nodes has one passing row for each check.
     """
-    rows: list[tuple[int, Finding]] = []
+    rows: list[Finding] = []
     in_question = {
         Scope.PROJECT: [evidence],
         Scope.NODE: [evidence.about_node(node) for node in evidence.nodes_in_question()],
@@ -69,9 +70,44 @@ def run_checklist(
         if not found:
             text = f"there is no {check.about.scope} to check"
             found = [check.about.not_applicable(evidence, text)]
-        rows += ((check.about.rank, row) for row in (_joined(found) if join else found))
-    rows.sort(key=lambda row: (SEVERITY.index(row[1].verdict), row[0], row[1].subject))
-    return tuple(_with_available_action(finding, evidence) for _, finding in rows)
+        rows += found
+    rows = [_with_available_action(finding, evidence) for finding in rows]
+    return joined(rows) if join else _sorted(rows)
+
+
+def joined(rows: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return a checklist in which rows that need no look by themselves are put together."""
+    by_check: defaultdict[str, list[Finding]] = defaultdict(list)
+    for row in rows:
+        by_check[row.check_id].append(row)
+    return _sorted([row for found in by_check.values() for row in _joined(found)])
+
+
+def _sorted(rows: list[Finding]) -> tuple[Finding, ...]:
+    """Return rows worst first; beside a symptom what belongs to it, then the likeliest cause."""
+    troubled = {row.group for row in rows if row.verdict is Verdict.FAIL}
+
+    def place(finding: Finding) -> tuple[int, bool, int, str]:
+        severity = SEVERITY.index(finding.verdict)
+        return severity, finding.group not in troubled, finding.rank, finding.subject
+
+    return tuple(sorted(rows, key=place))
+
+
+def probes_for(evidence: Evidence, available: Iterable[Check] | None = None) -> list[ProbeKey]:
+    """Return what the checks want to be asked of the world, each question once."""
+    in_question = {
+        Scope.PROJECT: [evidence],
+        Scope.NODE: [evidence.about_node(node) for node in evidence.nodes_in_question()],
+        Scope.RUN: [evidence.about_run(run) for run in evidence.runs_in_question()],
+    }
+    keys = (
+        check.about.probe(narrowed)
+        for check in (load_checks() if available is None else available)
+        if check.about.probe is not None
+        for narrowed in in_question[check.about.scope]
+    )
+    return sorted({key for key in keys if key is not None})
 
 
 def _run_one(check: Check, evidence: Evidence) -> Finding:

@@ -9,20 +9,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.cost.estimate import attempt_on, hourly_rate
+from tpudash.cost.lives import lives_of
 from tpudash.domain.run import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from tpudash.cost.lives import Life
     from tpudash.cost.prices import PriceBook
     from tpudash.domain.log import LogEntry
+    from tpudash.domain.metric import MetricSeries
     from tpudash.domain.node import Node
+    from tpudash.domain.probe import ProbeKey, ProbeResult
     from tpudash.domain.run import AttemptRecord, Run
     from tpudash.store.snapshot import Snapshot
     from tpudash.store.store import Store
 
-ACTIONS: Final = frozenset({"run.launch", "run.resume", "run.delete", "node.delete", "pane.logs"})
+ACTIONS: Final = frozenset({"launch", "resume", "delete", "pane-logs"})
 """Ids of actions in the registry that a finding may name."""
 KEPT_EVENTS: Final = frozenset({"start", "restore", "error", "warning"})
 """Trainer events that are looked at however many lines followed them."""
@@ -42,9 +46,12 @@ class Evidence:
         run: The run that a check of a run is about, or the run of `node`.
         logs: Entries oldest first; in a check of a node or run, only its own.
         suppressed_log_entries: How many entries Cloud Logging left out of the tail, at least.
-        bucket_locations: Location of buckets by URL (`gs://NAME`), such as `US-CENTRAL1` or `EU`.
+        probes: Answers to what checks ask of the world beside the store.
+        series: Time series by node id.
         most_per_hour_usd: The rate above which the project's owner wants an alarm, or None.
         actions: Ids of the actions that are there to be taken; none in watch mode.
+        memo: What several checks need of the same node or run, worked out once.
+        shared: What all checks need, worked out once.
     """
 
     snapshot: Snapshot
@@ -55,14 +62,30 @@ class Evidence:
     run: Run | None = None
     logs: tuple[LogEntry, ...] = ()
     suppressed_log_entries: int = 0
-    bucket_locations: Mapping[str, str] = field(default_factory=dict)
+    probes: Mapping[ProbeKey, ProbeResult] = field(default_factory=dict)
+    series: Mapping[str, tuple[MetricSeries, ...]] = field(default_factory=dict)
     most_per_hour_usd: float | None = None
     actions: frozenset[str] = ACTIONS
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    shared: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_emulator(self) -> bool:
         """Whether the endpoint said that it is the local emulator."""
         return bool(self.snapshot.connection and self.snapshot.connection.is_emulator)
+
+    @cached_property
+    def lives(self) -> tuple[Life, ...]:
+        """Everything that costs, each life of a node once; worked out once for all checks."""
+        if "lives" not in self.shared:
+            self.shared["lives"] = lives_of(self.snapshot, self.prices, self.now)
+        lives: tuple[Life, ...] = self.shared["lives"]
+        return lives
+
+    def lives_of_run(self) -> tuple[Life, ...]:
+        """Return the lives of the run that is asked about."""
+        name = self.run.name if self.run else None
+        return tuple(life for life in self.lives if life.run == name)
 
     @property
     def attempt(self) -> AttemptRecord | None:
@@ -78,12 +101,13 @@ class Evidence:
             for entry in self._logs_by_node.get(node.node_id, ())
             if entry.zone in {"", node.zone}
         )
-        return replace(self, node=node, run=self.snapshot.runs.get(node.run or ""), logs=logs)
+        run = self.snapshot.runs.get(node.run or "")
+        return replace(self, node=node, run=run, logs=logs, memo={})
 
     def about_run(self, run: Run) -> Evidence:
         """Return the evidence narrowed to one run."""
         logs = tuple(self._logs_by_run.get(run.name, ()))
-        return replace(self, node=None, run=run, logs=logs)
+        return replace(self, node=None, run=run, logs=logs, memo={})
 
     @cached_property
     def _logs_by_node(self) -> Mapping[str, list[LogEntry]]:
@@ -156,8 +180,11 @@ def gather(
     *,
     subject: str | None = None,
     actions: frozenset[str] = ACTIONS,
+    probes: Mapping[ProbeKey, ProbeResult] | None = None,
+    most_per_hour_usd: float | None = None,
 ) -> Evidence:
     """Collect what the store knows; of the log, its newest entries and what is never too old."""
+    nodes = store.snapshot.nodes.values()
     newest = store.logs.newest(NEWEST_ENTRIES)
     older = len(store.logs) - len(newest)
     kept = [
@@ -172,5 +199,8 @@ def gather(
         subject=subject,
         logs=(*kept, *newest),
         suppressed_log_entries=store.logs.suppressed,
+        probes=probes or {},
+        series={node.node_id: store.series.of(node.node_id) for node in nodes},
+        most_per_hour_usd=most_per_hour_usd,
         actions=actions,
     )

@@ -29,6 +29,9 @@ class Finding:
         subject: Node name, run name, or "project".
         action: Id of the action in the registry that helps, if one does.
         command: A command line that helps, if no action does.
+        as_of: When the evidence was read; its age is the age of the verdict.
+        rank: Place among rows of the same verdict; what explains others has a low one.
+        group: The kind of trouble that the check is about, such as `creation fails`.
     """
 
     check_id: str
@@ -41,3 +44,5 @@ class Finding:
     action: str | None = None
     command: str | None = None
     as_of: datetime | None = None
+    group: str = ""
+    rank: int = 50

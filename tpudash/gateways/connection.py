@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.clock import SystemClock
 from tpudash.errors import ConfigurationError, NotAllowedError, TpudashError, UnreachableError
+from tpudash.gateways.access import GoogleAccess
 from tpudash.gateways.billing import GoogleBilling
 from tpudash.gateways.bucket import Buckets
 from tpudash.gateways.clients import Clients
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tpudash.clock import Clock
     from tpudash.domain.shell import ShellPort
+    from tpudash.gateways.clients import Dial
     from tpudash.gateways.protocols import BucketGateway
 
 ANSWER_S: Final = 1.2
@@ -59,6 +61,7 @@ class Connection:
 
     Args:
         random: Spreads retries.
+        dial: Opens channels to Google's hosts; over TLS if not given.
     """
 
     def __init__(
@@ -67,8 +70,10 @@ class Connection:
         *,
         clock: Clock | None = None,
         random: Random | None = None,
+        dial: Dial | None = None,
     ) -> None:
         self._options = options
+        self._dial = dial
         self._clock = clock or SystemClock()
         self._random = random or SystemRandom()
         self._clients: Clients | None = None
@@ -104,6 +109,7 @@ class Connection:
                 quota_project=options.quota_project,
                 impersonate=options.impersonate,
                 read_only=options.read_only,
+                dial=self._dial,
             )
         clients = self._clients
         if endpoint is not None:
@@ -135,6 +141,7 @@ class Connection:
             is_emulator=is_emulator,
             account=account,
             shells=self._shells(clients, is_emulator=is_emulator),
+            access=GoogleAccess(clients, project),
         )
 
     def _shells(self, clients: Clients, *, is_emulator: bool) -> ShellPort | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tpudash.domain.metric import MetricSeries
     from tpudash.domain.node import Node, NodeListing, NodeTemplate
     from tpudash.domain.price import Price
+    from tpudash.domain.probe import FirewallRule, QuotaLimit
     from tpudash.domain.request import QueuedResource, RequestListing
     from tpudash.domain.shell import ShellPort
 
@@ -191,6 +192,26 @@ class BucketGateway(Protocol):
         ...
 
 
+class AccessGateway(Protocol):
+    """What else can be asked about a project; every call only reads."""
+
+    async def missing_permissions(self, names: Sequence[str]) -> frozenset[str]:
+        """Return which of some rights the caller does not hold on the project."""
+        ...
+
+    async def quota_limits(self) -> tuple[QuotaLimit, ...]:
+        """Return the limits of TPUs by zone and region; they say nothing of what is used."""
+        ...
+
+    async def ssh_rules(self, network: str) -> tuple[FirewallRule, ...]:
+        """Return the ingress rules of a network that let TCP 22 in."""
+        ...
+
+    async def host_keys(self, node: str) -> int:
+        """Return how many workers of a node have told their SSH host keys."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Cloud:
     """All gateways of one connection.
@@ -199,6 +220,7 @@ class Cloud:
         is_emulator: Whether the endpoint said that it is the local emulator; for labels only.
         account: Who is signed in, or None if that is not known.
         shells: Ways onto workers, or None where there is none.
+        access: What else can be asked about the project, or None where nothing can.
     """
 
     project: str
@@ -210,3 +232,4 @@ class Cloud:
     is_emulator: bool = False
     account: str | None = None
     shells: ShellPort | None = None
+    access: AccessGateway | None = None

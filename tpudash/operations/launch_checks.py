@@ -12,7 +12,7 @@ from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.run import RUN_NAME_PATTERN
 from tpudash.errors import NotFoundError, UsageError
 from tpudash.operations.desk import nearest
-from tpudash.operations.runtimes import default_runtime, fitting_runtimes, misfit
+from tpudash.domain.runtimes import default_runtime, fitting_runtimes, misfit
 
 if TYPE_CHECKING:
     from tpudash.domain.accelerator import AcceleratorType

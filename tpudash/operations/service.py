@@ -29,7 +29,7 @@ from tpudash.operations.journal import JournalledOperation
 from tpudash.operations.owner import default_owner
 from tpudash.operations.payload import DeletePayload, LaunchPayload, Payload, ResumePayload
 from tpudash.operations.refusals import failure_for, leaves_doubt
-from tpudash.operations.runtimes import default_runtime
+from tpudash.domain.runtimes import default_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,13 +1,16 @@
-"""The checklist as a source: run over what the store knows, without asking anybody."""
+"""The checklist as a source: run over what is known, whether or not anything answers."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.checklist import run_checklist
+from tpudash.cost.alarms import AlarmBook
+from tpudash.diagnostics.checklist import joined, probes_for, run_checklist
 from tpudash.diagnostics.evidence import gather
 from tpudash.pollers.activity import is_changing
+from tpudash.pollers.probes import ProbeBook
 from tpudash.store.changes import FindingsMade
 from tpudash.store.snapshot import CHECKLIST, NODES, SourceState
 
@@ -15,23 +18,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tpudash.clock import Clock
+    from tpudash.cost.alarms import AlarmChange
     from tpudash.cost.prices import PriceBook
+    from tpudash.diagnostics.evidence import Evidence
     from tpudash.gateways.protocols import Cloud
     from tpudash.store.store import Store
+
+logger = logging.getLogger(__name__)
 
 WHILE_CHANGING_S: Final = 4.0
 FIRST_LOOK_S: Final = 0.2
 
 
 class ChecklistSource:
-    """Runs every check now and then.
+    """Runs every check now and then, and asks what they want to know beside the store.
 
     Args:
         prices: Returns the prices as they are known now.
         actions: Ids of the actions that the screen offers; none in watch mode.
+        most_per_hour_usd: The rate above which there is an alarm, or None.
+        on_alarm: Told once when an alarm goes on, and once when it goes off.
     """
 
     name = CHECKLIST
+    needs_cloud = False
 
     def __init__(
         self,
@@ -40,21 +50,51 @@ class ChecklistSource:
         interval_s: float,
         prices: Callable[[], PriceBook],
         actions: frozenset[str],
+        *,
+        most_per_hour_usd: float | None = None,
+        on_alarm: Callable[[AlarmChange], None] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._interval_s = interval_s
         self._prices = prices
         self._actions = actions
+        self._most_per_hour_usd = most_per_hour_usd
+        self._on_alarm = on_alarm
+        self._probes = ProbeBook(clock)
+        self._alarms = AlarmBook()
 
-    async def poll(self, cloud: Cloud) -> None:  # noqa: ARG002  (checks judge what is known)
-        """Run the checks once the nodes were asked for; before that all is unknown anyway."""
+    async def poll(self, cloud: Cloud | None) -> None:
+        """Run the checks once the nodes were asked for, and again after the probes."""
         while self._store.snapshot.sources[NODES].state is SourceState.WAITING:
             await self._clock.sleep(FIRST_LOOK_S)
-        evidence = gather(self._store, self._prices(), self._clock.now(), actions=self._actions)
+        await self._run()
+        if cloud is None:
+            return
+        wanted = await asyncio.to_thread(probes_for, self._evidence())
+        due = self._probes.due(wanted)
+        if due:
+            await self._probes.ask(cloud, due)
+            await self._run()
+
+    def _evidence(self) -> Evidence:
+        return gather(
+            self._store,
+            self._prices(),
+            self._clock.now(),
+            actions=self._actions,
+            probes=self._probes.results,
+            most_per_hour_usd=self._most_per_hour_usd,
+        )
+
+    async def _run(self) -> None:
         # Evidence is frozen, and with many nodes judging it takes longer than a key may wait.
-        findings = await asyncio.to_thread(run_checklist, evidence)
-        self._store.apply(FindingsMade(findings))
+        rows = await asyncio.to_thread(run_checklist, self._evidence(), join=False)
+        for change in self._alarms.update(rows, self._clock.now()):
+            logger.warning("alarm %s: %s", "on" if change.is_on else "off", change.text)
+            if self._on_alarm is not None:
+                self._on_alarm(change)
+        self._store.apply(FindingsMade(joined(rows)))
 
     def interval_s(self) -> float:
         """Return seconds until the next run."""

@@ -61,6 +61,11 @@ class Link:
         self._refusal: tuple[float, TpudashError] | None = None
         self._lock = asyncio.Lock()
 
+    @property
+    def current(self) -> Cloud | None:
+        """The gateways, if there is a connection now."""
+        return self._cloud
+
     async def cloud(self) -> Cloud:
         """Return the gateways, connecting first where that has not happened yet.
 

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tpudash.domain.log import Severity
 from tpudash.pollers.history import HISTORY
 from tpudash.pollers.listings import NodesSource, RequestsSource
 from tpudash.pollers.log_tail import LogTail
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tpudash.domain.log import LogEntry
     from tpudash.pollers.link import Link
     from tpudash.pollers.runs import ReadRuns
-    from tpudash.pollers.source import Source
+    from tpudash.pollers.source import LocalSource, Source
     from tpudash.store.changes import ChangeSet
     from tpudash.store.store import Store
 
@@ -55,12 +56,12 @@ class PollerSet:
         tools: Tools,
         intervals: Intervals,
         read_runs: ReadRuns,
-        more: Sequence[Source] = (),
+        more: Sequence[Source | LocalSource] = (),
     ) -> None:
         store, clock = tools.store, tools.clock
         self._tools = tools
         self._runs = RunsSource(store, clock, intervals.runs, read_runs, ProgressBook())
-        sources: list[Source] = [
+        sources: list[Source | LocalSource] = [
             NodesSource(store, clock, intervals.nodes),
             self._runs,
             RequestsSource(store, clock, intervals.requests),
@@ -102,11 +103,14 @@ class PollerSet:
     def _on_entries(self, entries: Sequence[LogEntry]) -> None:
         if self._runs.take_log(entries):
             self._look_twice()
+        if any(entry.severity.rank >= Severity.ERROR.rank for entry in entries):
+            # A line that names a cause is a symptom: the checklist says at once what it means.
+            self._wake(CHECKLIST)
 
     def _on_changes(self, changes: ChangeSet) -> None:
         # An operation that moved on has changed a node; a node that changed has changed its run.
         if changes.operations:
-            self._wake(NODES, RUNS)
+            self._wake(NODES, RUNS, CHECKLIST)
         elif changes.nodes:
             self._wake(RUNS, CHECKLIST, HISTORY)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from tpudash.errors import TpudashError, UnreachableError
 from tpudash.pollers.back_off import back_off, jittered
@@ -41,6 +41,26 @@ class Source(Protocol):
 
     def interval_s(self) -> float:
         """Return seconds until the source should be asked again, as things stand."""
+        ...
+
+
+@runtime_checkable
+class LocalSource(Protocol):
+    """A source that has something to say although nothing answers."""
+
+    needs_cloud: Literal[False]
+
+    @property
+    def name(self) -> str:
+        """The source's name in the snapshot."""
+        ...
+
+    async def poll(self, cloud: Cloud | None) -> None:
+        """Look once; without a connection there is no cloud to ask."""
+        ...
+
+    def interval_s(self) -> float:
+        """Return seconds until the next look, as things stand."""
         ...
 
 
@@ -96,7 +116,7 @@ class SourceLoop:
     """Asks one source for as long as the session lasts."""
 
     def __init__(
-        self, source: Source, link: Link, store: Store, clock: Clock, random: Random
+        self, source: Source | LocalSource, link: Link, store: Store, clock: Clock, random: Random
     ) -> None:
         self.source = source
         self._link = link
@@ -120,7 +140,7 @@ class SourceLoop:
         """Ask, and report how it went; nothing but a cancellation gets out of here."""
         try:
             async with asyncio.timeout(LONGEST_POLL_S):
-                await self.source.poll(await self._link.cloud())
+                await self._poll()
         except TimeoutError:
             await self._fail(UnreachableError(f"no answer within {LONGEST_POLL_S:.0f} s"))
         except TpudashError as error:
@@ -131,8 +151,15 @@ class SourceLoop:
             await self._fail(error)
         else:
             self._failures = 0
-            self._link.answered()
+            if not isinstance(self.source, LocalSource):
+                self._link.answered()
             self._reporter.answered(self.source.interval_s())
+
+    async def _poll(self) -> None:
+        if isinstance(self.source, LocalSource):
+            await self.source.poll(self._link.current)
+        else:
+            await self.source.poll(await self._link.cloud())
 
     async def _fail(self, error: Exception) -> None:
         self._failures += 1

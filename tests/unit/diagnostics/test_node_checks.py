@@ -78,8 +78,8 @@ def test_a_finding_is_as_old_as_its_source() -> None:
         ("tpu-vm-tf-2.18.0-pod-pjrt", "v2-32", PASS, "fits"),
         ("tpu-ubuntu2204-base", "v4-8", PASS, "fits"),
         ("v2-alpha-tpuv6e", "v6e-8", PASS, "fits"),
-        ("tpu-vm-tf-2.18.0-pjrt", "v2-32", FAIL, "4 hosts, so the image must be a -pod one"),
-        ("tpu-vm-tf-2.18.0-pod-pjrt", "v2-8", FAIL, "must not be a -pod one"),
+        ("tpu-vm-tf-2.18.0-pjrt", "v2-32", FAIL, "4 hosts, and a -pod image is needed"),
+        ("tpu-vm-tf-2.18.0-pod-pjrt", "v2-8", FAIL, "-pod images are for slices"),
         ("tpu-vm-tf-2.18.0-pjrt-v5e-and-v6", "v2-8", FAIL, "v5e-and-v6"),
         ("tpu-vm-tf-2.10.0-v4", "v2-8", FAIL, "made for v4"),
         ("v2-alpha-tpuv5-lite", "v5p-8", FAIL, "made for v5e"),
@@ -105,7 +105,7 @@ def test_node_without_run() -> None:
     finding = check_node("node_without_run", stray)
     assert finding.verdict is WARN
     assert "no run's label; $4.50/h, $9.00 so far" in finding.evidence
-    assert finding.action == "node.delete"
+    assert finding.action == "delete"
     assert check_node("node_without_run", make_node(), runs=(make_run(),)).verdict is PASS
     dead = make_node("demo-1", "PREEMPTED", run=None)
     assert check_node("node_without_run", dead).verdict is NOT_APPLICABLE
@@ -141,7 +141,7 @@ def test_node_idle(state: RunState, verdict: Verdict) -> None:
     assert finding.verdict is verdict
     if verdict is WARN:
         assert "40 min idle, $0.90 wasted, $1.35/h now" in finding.evidence
-        assert finding.action == "node.delete"
+        assert finding.action == "delete"
 
 
 def test_node_idle_since_the_result_or_the_last_word() -> None:
@@ -184,4 +184,4 @@ def test_dead_node_listed(node: Any, verdict: Verdict, words: str) -> None:
     finding = check_node("dead_node_listed", node, runs=(make_run(spec=make_spec()),))
     assert finding.verdict is verdict
     assert words in finding.evidence
-    assert (finding.action == "node.delete") is (verdict is WARN)
+    assert (finding.action == "delete") is (verdict is WARN)

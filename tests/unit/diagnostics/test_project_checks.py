@@ -157,7 +157,7 @@ def test_operation_failed() -> None:
     finding = after(failed_operation(), failed_operation("op-2", updated=ago(hours=1)))
     assert finding.verdict is FAIL
     assert finding.evidence == "launch demo 3 min ago: QUOTA: Limit: 0; and 1 more"
-    assert (finding.advice, finding.action) == ("ask", "run.launch")
+    assert (finding.advice, finding.action) == ("ask", "launch")
 
 
 def test_operation_of_unknown_outcome_is_a_warning() -> None:

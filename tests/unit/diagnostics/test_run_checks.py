@@ -30,6 +30,7 @@ from tests.unit.diagnostics.cases import (
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy, Scope
 from tpudash.domain.finding import Finding, Verdict
 from tpudash.domain.operation import OperationState
+from tpudash.domain.probe import ProbeKey, ProbeKind, ProbeResult
 from tpudash.domain.run import Recipe, RunState
 
 PASS, WARN, FAIL = Verdict.PASS, Verdict.WARN, Verdict.FAIL
@@ -77,7 +78,7 @@ def test_run_preempted_says_from_where_it_can_go_on() -> None:
         "so 50 steps lost, about $0.11"
     )
     assert "step 400" in finding.advice
-    assert finding.action == "run.resume"
+    assert finding.action == "resume"
     assert finding.command == "tpudash resume demo"
 
 
@@ -134,7 +135,7 @@ def test_run_failed_names_the_class_and_the_agents_own_hint() -> None:
     assert finding.verdict is FAIL
     assert finding.evidence == "BUCKET_ACCESS: 403 on gs://b (demo-1, 5 min ago)"
     assert finding.advice == "grant objectAdmin"
-    assert finding.action == "pane.logs"
+    assert finding.action == "pane-logs"
 
 
 def test_run_out_of_chip_memory_is_offered_types_with_more() -> None:
@@ -388,17 +389,21 @@ def in_bucket(bucket: str, zone: str = "us-central1-b") -> Any:
     ],
 )
 def test_bucket_near(location: str | None, zone: str, verdict: Verdict) -> None:
-    locations = {} if location is None else {"gs://b": location}
     run = in_bucket("gs://b/some/folder", zone)
-    finding = check_run("bucket_near", run, bucket_locations=locations)
+    finding = check_run("bucket_near", run, probes=located(location))
     assert finding.verdict is verdict
-    assert "gs://b" in finding.evidence
+    assert "gs://b" in (finding.evidence if location else finding.command or "")
+
+
+def located(location: str | None) -> dict[ProbeKey, ProbeResult]:
+    failure = "" if location else "no answer within 8 s"
+    return {ProbeKey(ProbeKind.BUCKET, "gs://b"): ProbeResult(ago(minutes=1), location, failure)}
 
 
 def test_bucket_near_goes_by_where_the_node_really_is() -> None:
     run = in_bucket("gs://b", "us-central1-b")
     node = make_node(zone="europe-west4-a")
-    finding = check_run("bucket_near", run, node, bucket_locations={"gs://b": "US"})
+    finding = check_run("bucket_near", run, node, probes=located("US"))
     assert finding.verdict is WARN
     assert "europe-west4" in finding.evidence
 
@@ -433,7 +438,7 @@ def test_a_stock_out_names_other_zones_with_their_price() -> None:
     assert "us-central1-c ($1.35/h)" in finding.advice
     assert "europe-west4-a ($1.26/h)" in finding.advice
     assert "on-demand in us-central1-b costs $4.50/h" in finding.advice
-    assert finding.action == "run.launch"
+    assert finding.action == "launch"
     assert finding.command is not None
     assert "--accelerator v2-8 --zone us-central1-c --spot --bucket /tmp/b" in finding.command
 
@@ -458,7 +463,7 @@ def test_a_failed_resume_is_resumed_again() -> None:
     run = make_run(state=RunState.PREEMPTED, attempts=(make_attempt(started=ago(hours=3)),))
     finding = after_operation(run, failure=failure(ErrorClass.STOCKOUT))
     assert finding.verdict is FAIL
-    assert (finding.action, finding.command) == ("run.resume", "tpudash resume demo")
+    assert (finding.action, finding.command) == ("resume", "tpudash resume demo")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tpudash.domain.accelerator import AcceleratorType, load_catalog
 from tpudash.errors import ConfigurationError
 from tpudash.operations.bundle import make_bundle
 from tpudash.operations.owner import label_value
-from tpudash.operations.runtimes import default_runtime, misfit
+from tpudash.domain.runtimes import default_runtime, misfit
 
 if TYPE_CHECKING:
     from pathlib import Path

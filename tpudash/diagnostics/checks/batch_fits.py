@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import RUNS
@@ -25,6 +25,7 @@ ABOUT: Final = About(
     why="The global batch is split over the cores, and the matrix units work on 128 rows at once.",
     rank=50,
     source=RUNS,
+    group=Group.SLOW,
 )
 FLAG: Final = "--batch_size"
 ROWS: Final = 128

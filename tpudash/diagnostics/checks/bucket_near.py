@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
+from tpudash.domain.probe import ProbeKey, ProbeKind
 from tpudash.domain.resource_name import region_of
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import RUNS
@@ -13,6 +14,18 @@ if TYPE_CHECKING:
     from tpudash.diagnostics.evidence import Evidence
     from tpudash.domain.finding import Finding
 
+
+def _root(bucket: str) -> str:
+    return "/".join(bucket.split("/")[:3])
+
+
+def _probe(evidence: Evidence) -> ProbeKey | None:
+    spec = evidence.run.spec if evidence.run else None
+    if spec is None or not spec.bucket.startswith("gs://"):
+        return None
+    return ProbeKey(ProbeKind.BUCKET, _root(spec.bucket))
+
+
 ABOUT: Final = About(
     "bucket-near",
     "Bucket is in the node's region",
@@ -20,6 +33,8 @@ ABOUT: Final = About(
     why="Data between regions is slow and billed by the gigabyte, and the bill comes hours later.",
     rank=55,
     source=RUNS,
+    group=Group.SLOW,
+    probe=_probe,
 )
 CONTINENTS: Final = {"US": "us-", "EU": "europe-", "ASIA": "asia-"}
 PAIRS: Final = {
@@ -44,14 +59,12 @@ def check(evidence: Evidence) -> Finding:
         return ABOUT.not_applicable(evidence, "nothing is to be trained")
     if not spec.bucket.startswith("gs://"):
         return ABOUT.not_applicable(evidence, f"{spec.bucket} is a folder on this machine")
-    root = "/".join(spec.bucket.split("/")[:3])
-    location = evidence.bucket_locations.get(root)
-    if not location:
-        return ABOUT.unknown(
-            evidence,
-            f"the location of {root} is not known",
-            command=f"gcloud storage buckets describe {root} --format='value(location)'",
-        )
+    root = _root(spec.bucket)
+    answer = ABOUT.answer(evidence)
+    location = answer.value if answer else None
+    if not isinstance(location, str) or not location:
+        command = f"gcloud storage buckets describe {root} --format='value(location)'"
+        return ABOUT.unanswered(evidence, command=command)
     node = evidence.newest_node()
     region = region_of(node.zone if node else spec.zone)
     if _covers(location.upper(), region):

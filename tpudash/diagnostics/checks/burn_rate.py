@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.cost.estimate import project_totals
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import counted, dollars, rate
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ ABOUT: Final = About(
     Scope.PROJECT,
     why="Nodes cost money for as long as they are READY, and the bill comes a day later.",
     rank=60,
+    group=Group.COSTS,
 )
 
 

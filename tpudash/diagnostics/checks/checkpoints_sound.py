@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.store.snapshot import RUNS
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ ABOUT: Final = About(
     why="A damaged checkpoint costs the steps back to the one before.",
     rank=40,
     source=RUNS,
+    group=Group.PREEMPTED,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import counted
 from tpudash.domain.accelerator import load_catalog
 
@@ -19,6 +19,7 @@ ABOUT: Final = About(
     why="A preempted node never comes back, and its chips count against the quota until it is "
     "deleted.",
     rank=32,
+    group=Group.COSTS,
 )
 
 
@@ -37,6 +38,6 @@ def check(evidence: Evidence) -> Finding:
         f"{node.state} and still listed: {node.accelerator_type} holds quota for {chips}, "
         "and costs nothing",
         advice=f"Delete it.{resumed}",
-        action="node.delete",
+        action="delete",
         command=f"tpudash delete {node.node_id}",
     )

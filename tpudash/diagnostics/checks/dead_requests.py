@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.domain.request import FINISHED_REQUEST_STATES
 from tpudash.store.snapshot import REQUESTS, SourceState
 
@@ -19,6 +19,7 @@ ABOUT: Final = About(
     why="A request that is FAILED or SUSPENDED never comes back and holds quota until deleted.",
     rank=33,
     source=REQUESTS,
+    group=Group.COSTS,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import rate
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.run import RunState
@@ -23,6 +23,7 @@ ABOUT: Final = About(
     why="A framework that finds no chips goes on on the CPU, slowly, while the TPU is paid for.",
     rank=22,
     source=LOGS,
+    group=Group.CONNECT,
 )
 
 
@@ -54,7 +55,7 @@ def _judge_cpu(run: Run, evidence: Evidence) -> Finding:
         f"the trainer found no TPU and runs on the CPU while a TPU is paid for{price}",
         advice="Look in the log for why: chips held by another process, a stale lock file, or "
         "TensorFlow without TPU support. Then resume, or delete the node.",
-        action="pane.logs",
+        action="pane-logs",
         command=f"tpudash logs {run.name}",
     )
 
@@ -69,7 +70,7 @@ def _judge_count(run: Run, count: float | None, evidence: Evidence) -> Finding:
             evidence,
             f"{count:.0f} TPU devices, but {accelerator.name} has {accelerator.chips} chips",
             advice="A worker or a chip is missing. Look at the node's health and symptoms.",
-            action="pane.logs",
+            action="pane-logs",
             command=f"tpudash logs {run.name}",
         )
     return ABOUT.passed(evidence, f"on {count:.0f} TPU devices")

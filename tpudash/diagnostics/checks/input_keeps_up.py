@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import LOGS
 from tpudash.store.training_curve import training_curve
@@ -20,6 +20,7 @@ ABOUT: Final = About(
     why="While a step waits for its data, chips that are paid for do nothing.",
     rank=45,
     source=LOGS,
+    group=Group.SLOW,
 )
 MUCH: Final = 0.2
 MOST: Final = 0.5

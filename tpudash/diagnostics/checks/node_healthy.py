@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import span
 from tpudash.domain.node import TRANSIENT_STATES, NodeHealth, NodeState
 
@@ -20,6 +20,7 @@ ABOUT: Final = About(
     Scope.NODE,
     why="Nothing else works on a node that is not, and READY alone does not say that it works.",
     rank=10,
+    group=Group.CONNECT,
 )
 TOO_LONG: Final = timedelta(minutes=30)
 GOOD_HEALTHS: Final = frozenset({None, "", NodeHealth.HEALTHY, NodeHealth.HEALTH_UNSPECIFIED})
@@ -56,7 +57,7 @@ def _judge_ready(node: Node, evidence: Evidence) -> Finding:
             if maintained
             else "Read the log for what the runtime says. If it stays so, delete the node and "
             "resume its run on a new one.",
-            action="pane.logs",
+            action="pane-logs",
             command=f"gcloud compute tpus tpu-vm describe {node.node_id} --zone={node.zone}",
         )
     if node.symptoms:
@@ -64,7 +65,7 @@ def _judge_ready(node: Node, evidence: Evidence) -> Finding:
             evidence,
             f"READY, with symptoms{_words(node)}",
             advice="Read the log of the worker that is named.",
-            action="pane.logs",
+            action="pane-logs",
             command=f"tpudash logs {node.node_id}",
         )
     health = node.health or "the API gives no health"

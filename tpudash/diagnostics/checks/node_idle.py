@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import dollars, rate, span
 from tpudash.domain.run import RunState
 
@@ -23,6 +23,7 @@ ABOUT: Final = About(
     Scope.NODE,
     why="A READY node costs the same whether it trains or not; deleting it keeps checkpoints.",
     rank=31,
+    group=Group.COSTS,
 )
 OVER: Final = frozenset({RunState.FINISHED, RunState.FAILED, RunState.DELETED})
 GRACE: Final = timedelta(minutes=3)
@@ -58,7 +59,7 @@ def _idle(node: Node, run: Run, since: datetime | None, evidence: Evidence) -> F
         evidence,
         f"READY, but its run {run.name} {state}: {now}",
         advice="Delete the node; checkpoints, results and logs are kept.",
-        action="node.delete",
+        action="delete",
         command=f"tpudash delete {node.node_id}",
     )
 

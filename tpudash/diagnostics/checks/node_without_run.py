@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpudash.cost.estimate import node_cost
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import dollars, rate, span
 from tpudash.store.snapshot import RUNS, SourceState
 
@@ -21,6 +21,7 @@ ABOUT: Final = About(
     Scope.NODE,
     why="A node that nobody remembers is paid for until somebody deletes it.",
     rank=30,
+    group=Group.COSTS,
 )
 GRACE: Final = timedelta(minutes=10)
 """A run's record may be read a moment later than its node is listed."""
@@ -53,6 +54,6 @@ def _leaked(node: Node, evidence: Evidence) -> Finding:
         f"READY{age}, but {claim}; {rate(cost.per_hour_usd)}, "
         f"{dollars(cost.accrued_usd, at_least=cost.is_lower_bound)} so far",
         advice="What runs on it can't be seen from here. If it is nobody's, delete it.",
-        action="node.delete",
+        action="delete",
         command=f"tpudash delete {node.node_id}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.failed_operations import advice_on, failure_of_operation
 from tpudash.diagnostics.words import ago
 from tpudash.domain.operation import OperationKind
@@ -20,6 +20,7 @@ ABOUT: Final = About(
     Scope.PROJECT,
     why="What failed half-way may have left something that costs money or holds quota.",
     rank=9,
+    group=Group.CREATION,
 )
 
 
@@ -46,7 +47,7 @@ def check(evidence: Evidence) -> Finding:
         f"{newest.kind} {newest.run or ''} {ago(newest.updated, evidence.now)}: "
         f"{failure.error_class}: {failure.words}{more}",
         advice=advice_on(failure, None, evidence.prices),
-        action="run.launch" if newest.kind is OperationKind.LAUNCH else None,
+        action="launch" if newest.kind is OperationKind.LAUNCH else None,
         command="tpudash nodes",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import RUNS
 
@@ -20,6 +20,7 @@ ABOUT: Final = About(
     why="A resume that begins at step 0 pays for everything again, and looks like success.",
     rank=14,
     source=RUNS,
+    group=Group.PREEMPTED,
 )
 
 
@@ -49,7 +50,7 @@ def _judge_start(run: Run, attempt: AttemptRecord, evidence: Evidence) -> Findin
             advice="Stop it before it writes over the old checkpoints, and look in the run's "
             "checkpoints/ and quarantine/ folders for step "
             f"{saved:,}; check that the run's bucket is the same.",
-            action="pane.logs",
+            action="pane-logs",
             command=f"tpudash logs {run.name}",
         )
     if reached:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.advice import ELSEWHERE_HELPS, launch_command, other_zones
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.failed_operations import (
     FailedCreation,
     advice_on,
@@ -28,6 +28,7 @@ ABOUT: Final = About(
     why="No capacity, no quota, a limit of calls and a missing right look alike and need "
     "different answers.",
     rank=8,
+    group=Group.CREATION,
 )
 ALIVE: Final = frozenset({RunState.TRAINING, RunState.STALLED, RunState.FINISHED})
 
@@ -67,9 +68,9 @@ def _judge_failure(run: Run, failure: FailedCreation, evidence: Evidence) -> Fin
     if failure.is_unknown:
         return ABOUT.warned(evidence, text, advice=advice, command="tpudash nodes")
     if run.attempts:
-        again, command = "run.resume", f"tpudash resume {run.name}"
+        again, command = "resume", f"tpudash resume {run.name}"
     else:
-        again, command = "run.launch", _launch(run, failure, evidence)
+        again, command = "launch", _launch(run, failure, evidence)
     return ABOUT.failed(evidence, text, advice=advice, action=again, command=command)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.advice import advice_on_class, describe_error, more_memory
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.classifier import classify_text
 from tpudash.diagnostics.words import ago
 from tpudash.domain.failure import ErrorClass
@@ -24,6 +24,7 @@ ABOUT: Final = About(
     why="A failed run makes no progress, and its node goes on costing money.",
     rank=15,
     source=RUNS,
+    group=Group.PROGRESS,
 )
 LAST_LINES: Final = 60
 EXIT_CODES: Final = {
@@ -54,7 +55,7 @@ def check(evidence: Evidence) -> Finding:
             f"its trainer was started again {times} on {attempt.node}"
             + (f": {detail}" if detail else ""),
             advice="It goes on by itself. If it happens again, read the log for the cause.",
-            action="pane.logs",
+            action="pane-logs",
             command=f"tpudash logs {run.name}",
         )
     return ABOUT.passed(evidence, f"it is {run.state}")
@@ -73,7 +74,7 @@ def _judge_failure(run: Run, attempt: AttemptRecord, evidence: Evidence) -> Find
         evidence,
         f"{kind}: {words} ({attempt.node}, {ago(attempt.ended or attempt.updated, evidence.now)})",
         advice=" ".join(part for part in advice if part),
-        action="pane.logs",
+        action="pane-logs",
         command=f"tpudash logs {run.name}",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.cost.projection import cost_of_steps
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import ago, counted, dollars
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import RUNS
@@ -22,6 +22,7 @@ ABOUT: Final = About(
     why="A preempted run makes no progress until it is resumed on a new node.",
     rank=12,
     source=RUNS,
+    group=Group.PREEMPTED,
 )
 RUNNING_STATES: Final = frozenset({RunState.TRAINING, RunState.STALLED, RunState.PREEMPTED})
 
@@ -46,7 +47,7 @@ def check(evidence: Evidence) -> Finding:
         evidence,
         f"{name} was {state} {ago(when, evidence.now)}, {_loss(run, evidence)}",
         advice=_advice(run),
-        action="run.resume",
+        action="resume",
         command=f"tpudash resume {run.name}",
     )
 

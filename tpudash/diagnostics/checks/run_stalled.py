@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from tpudash.diagnostics.check import About, Scope
+from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import ago, dollars
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import RUNS
@@ -22,6 +22,7 @@ ABOUT: Final = About(
     why="Training that hangs does not exit, so its node looks well and costs as much as before.",
     rank=20,
     source=RUNS,
+    group=Group.PROGRESS,
 )
 QUIET: Final = timedelta(minutes=5)
 
@@ -41,7 +42,7 @@ def check(evidence: Evidence) -> Finding:
             f"its agent was last heard {heard}{where}{_waste(run, evidence)}",
             advice="Read the log's last lines and the node's health. If it hangs, delete the node "
             "and resume the run: it goes on from its newest checkpoint.",
-            action="pane.logs",
+            action="pane-logs",
             command=f"tpudash logs {run.name}",
         )
     if run.last_heard is None:
@@ -51,7 +52,7 @@ def check(evidence: Evidence) -> Finding:
             evidence,
             f"TRAINING, but its agent was last heard {heard}{where}",
             advice="It may hang. Read the log's last lines.",
-            action="pane.logs",
+            action="pane-logs",
             command=f"tpudash logs {run.name}",
         )
     return ABOUT.passed(evidence, f"its agent was heard {heard}{where}")

@@ -34,6 +34,9 @@ _MADE_FOR: Final = {
 }
 
 
+_FOR_ANY: Final = frozenset({"tpu-ubuntu2204-base", "tpu-vm-base"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Image:
     name: str
@@ -58,8 +61,13 @@ def misfit(runtime_version: str, accelerator: AcceleratorType) -> str | None:
     if made_for is not None and made_for != generation:
         return f"it is made for {made_for}, and {accelerator.name} is {generation}"
     image = _Image.parse(runtime_version)
-    if image is None:
-        return None
+    return None if image is None else _misfit_of_tensorflow(image, accelerator)
+
+
+def _misfit_of_tensorflow(image: _Image, accelerator: AcceleratorType) -> str | None:
+    generation = accelerator.generation.name
+    if not accelerator.generation.supports_tensorflow:
+        return f"TensorFlow does not run on {generation}"
     if image.is_pod != accelerator.is_slice:
         hosts = f"{accelerator.name} has {accelerator.hosts} host" + (
             "s" if accelerator.hosts > 1 else ""
@@ -72,6 +80,18 @@ def misfit(runtime_version: str, accelerator: AcceleratorType) -> str | None:
     if generation in _MODERN and image.version[:2] < _MODERN_SINCE:
         return f"{generation} needs TensorFlow 2.15 or later"
     return None
+
+
+def is_known(runtime_version: str) -> bool:
+    """Whether enough is known of an image to say that it fits a type."""
+    is_listed = runtime_version in _MADE_FOR or runtime_version in _FOR_ANY
+    return is_listed or _Image.parse(runtime_version) is not None
+
+
+def tensorflow_of(runtime_version: str) -> tuple[int, int, int] | None:
+    """Return the TensorFlow version of an image that has one, or None."""
+    image = _Image.parse(runtime_version)
+    return image.version if image else None
 
 
 def default_runtime(accelerator: AcceleratorType, available: Iterable[str]) -> str | None:

@@ -1,0 +1,60 @@
+"""What the trainer found when it tested itself on the node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tpudash.diagnostics.check import About, Group, Scope
+from tpudash.store.snapshot import LOGS
+
+if TYPE_CHECKING:
+    from tpudash.diagnostics.evidence import Evidence
+    from tpudash.domain.finding import Finding
+    from tpudash.domain.log import LogEntry
+
+ABOUT: Final = About(
+    "self-check",
+    "Trainer passes its own tests",
+    Scope.RUN,
+    why="Devices, one step, and a checkpoint written and read back are all that training needs.",
+    rank=26,
+    source=LOGS,
+    group=Group.CONNECT,
+)
+
+
+def check(evidence: Evidence) -> Finding:
+    """Fail for a test that failed; a test that was not run is unknown."""
+    run = evidence.run
+    if run is None:
+        return ABOUT.not_applicable(evidence, "no run is asked about")
+    attempt = evidence.attempt
+    number = attempt.attempt if attempt else None
+    newest: dict[str, LogEntry] = {}
+    for entry in evidence.logs:
+        if entry.event == "check" and entry.attempt in {None, number} and entry.payload:
+            newest[str(entry.payload.get("check"))] = entry
+    if not newest:
+        return ABOUT.unknown(
+            evidence,
+            "its agent has not run them",
+            advice="The agent runs them by itself when a trainer fails without saying why.",
+            command="python -m trainer validate --model_dir FOLDER   # on the node",
+        )
+    verdicts = {name: str((entry.payload or {}).get("verdict")) for name, entry in newest.items()}
+    failed = [name for name, verdict in verdicts.items() if verdict == "failed"]
+    if failed:
+        said = newest[failed[0]].payload or {}
+        return ABOUT.failed(
+            evidence,
+            f"{', '.join(failed)} failed: {said.get('message', '')}",
+            advice=str(said.get("hint") or "Mend that first; nothing can be trained before."),
+            action="pane-logs",
+            command=f"tpudash logs {run.name}",
+        )
+    doubtful = [name for name, verdict in verdicts.items() if verdict == "warning"]
+    text = ", ".join(f"{name}: {verdict}" for name, verdict in verdicts.items())
+    if doubtful:
+        said = newest[doubtful[0]].payload or {}
+        return ABOUT.warned(evidence, text, advice=str(said.get("message") or "See the log."))
+    return ABOUT.passed(evidence, text)
