@@ -100,7 +100,7 @@ class TpuAlphaService:
         shown.can_reschedule = window["can_reschedule"] == "TRUE"
         for key in ("window_start_time", "window_end_time", "latest_window_start_time"):
             if key in window:
-                getattr(shown, key).FromJsonString(window[key])
+                setattr(shown, key, window[key])
 
     # ----------------------------------------------------------- maintenance
 
