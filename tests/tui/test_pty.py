@@ -25,13 +25,17 @@ MOUSE_ON = b"\x1b[?1000h"
 MOUSE_OFF = b"\x1b[?1000l"
 REVERSE = re.compile(rb"\x1b\[(?:\d+;)*7[;m]")
 TRUE_COLOR = b"38;2;"
+COLOR_OF_256 = b"38;5;"
+COLOR_OF_16 = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7])[;m]")
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., PtyScreen]]:
     screens = []
 
-    def start(columns: int = 80, rows: int = 24, **environment: str) -> PtyScreen:
+    def start(
+        columns: int = 80, rows: int = 24, term: str = "xterm-256color", **environment: str
+    ) -> PtyScreen:
         keep = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
         screen = PtyScreen(
             [sys.executable, "-m", "tests.tui.pty_console", "64"],
@@ -39,6 +43,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., PtyScreen]]:
             folder=ROOT,
             columns=columns,
             rows=rows,
+            term=term,
         )
         screens.append(screen)
         screen.wait_for("TRAINING", within=30)
@@ -117,3 +122,62 @@ def test_the_first_frame_holds_the_key_facts(
     screen = start(columns=size[0], rows=size[1])
     for fact in ("EMULATOR", "1 Nodes", "NAME", "TRAINING", "450/600", "? help"):
         screen.wait_for(fact)
+
+
+@pytest.mark.parametrize(
+    ("depth", "term", "colorterm"),
+    [
+        ("true", "xterm-256color", "truecolor"),
+        ("256", "xterm-256color", ""),
+        ("256", "tmux-256color", ""),
+        ("16", "xterm", ""),
+        ("16", "screen", ""),
+    ],
+)
+def test_every_colour_depth_has_its_own_codes_and_the_same_words(
+    start: Callable[..., PtyScreen], depth: str, term: str, colorterm: str
+) -> None:
+    screen = start(term=term, COLORTERM=colorterm)
+    assert (TRUE_COLOR in screen.output) is (depth == "true")
+    assert (COLOR_OF_256 in screen.output) is (depth == "256")
+    if depth == "16":
+        assert COLOR_OF_16.search(screen.output)
+    for words in ("● TRAINING", "◆ PREEMPTED", "† GONE"):
+        screen.wait_for(words)
+
+
+def test_without_utf_8_everything_is_ascii(start: Callable[..., PtyScreen]) -> None:
+    screen = start(LANG="C", LC_ALL="C")
+    screen.wait_for("* TRAINING")
+    assert screen.text.isascii(), [line for line in screen.lines if not line.isascii()]
+
+
+def test_a_shell_takes_the_terminal_and_gives_it_back(start: Callable[..., PtyScreen]) -> None:
+    screen = start()
+    screen.type("j")
+    screen.wait_for("s shell")
+    screen.type("s")
+    screen.wait_for("demo-1/0>")
+    screen.type("echo $((6*7))\r")
+    screen.wait_for("42")
+    screen.type("sleep 100\r")
+    screen.type("\x03")
+    screen.type("echo still $((40+3))\r")
+    screen.wait_for("still 43")
+    screen.type("exit 3\r")
+    screen.wait_for("1 Nodes")
+    screen.wait_for("ended with status 3")
+    screen.type("?")
+    screen.wait_for("Help")
+
+
+def test_a_signal_ends_it_while_a_shell_has_the_terminal(start: Callable[..., PtyScreen]) -> None:
+    screen = start()
+    screen.type("j")
+    screen.wait_for("s shell")
+    screen.type("s")
+    screen.wait_for("demo-1/0>")
+    screen.child.kill(signal.SIGTERM)
+    began = time.monotonic()
+    assert screen.wait_for_end(within=5) == 143
+    assert time.monotonic() - began < 2

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
+    from tpudash.config.themes import ThemeSpec
     from tpudash.domain.operation import OperationsPort
     from tpudash.gateways.protocols import Cloud
     from tpudash.pollers.poller_set import PollerSet
@@ -43,7 +44,10 @@ class LazyConnector:
         from tpudash.commands.session import make_connection
 
         self._connection = await asyncio.to_thread(
-            make_connection, self._settings, read_only=self._read_only
+            make_connection,
+            self._settings,
+            read_only=self._read_only,
+            is_watch=self._read_only,
         )
         cloud: Cloud = await self._connection.cloud()
         return cloud
@@ -153,10 +157,15 @@ def console_settings(state: CliState, *, is_watch: bool) -> ConsoleSettings:
     traits = find_traits()
     folder = state.paths.themes_dir
     theme, problem = theme_or_default(settings.theme, folder)
-    usable = [info.name for info in list_themes(folder) if not info.problem]
+
+    def all_themes() -> tuple[ThemeSpec, ...]:
+        names = [info.name for info in list_themes(folder) if not info.problem]
+        return tuple(find_theme(name, folder) for name in names)
+
     return ConsoleSettings(
         theme=theme.name,
-        themes=tuple(find_theme(name, folder) for name in usable),
+        themes=(theme,),
+        more_themes=all_themes,
         ascii=traits.ascii if settings.ascii is None else settings.ascii,
         mouse=traits.mouse if settings.mouse is None else settings.mouse,
         panes=panes_of(settings.panes) or tuple(PaneId),

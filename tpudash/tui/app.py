@@ -20,7 +20,7 @@ from tpudash.tui.panes import create_panes
 from tpudash.tui.screens.main import MainScreen
 from tpudash.tui.settings import ConsoleSettings
 from tpudash.tui.stage import Stage
-from tpudash.tui.terminal import find_traits
+from tpudash.tui.terminal import find_traits, resume_collecting
 from tpudash.tui.text import safe_text
 from tpudash.tui.theming import textual_theme
 from tpudash.tui.type_ahead import TypeAhead
@@ -100,6 +100,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
         self._had_control = True
         self._handlers = Handlers(self, self._acts).table()
         ScrollBar.renderer = SolidScrollBarRender
+        self._themes = self.settings.themes
+        self._has_all_themes = False
         self._bind_keys()
         self._register_themes()
 
@@ -116,14 +118,14 @@ class TpudashApp(HostApp, inherit_bindings=False):
             self.bind(name, f"press({key!r})", show=False)
 
     def _register_themes(self) -> None:
-        for spec in self.settings.themes:
+        for spec in self._themes:
             self.register_theme(textual_theme(spec))
         names = self.available_themes
         if self.settings.theme in names:
             self._take_theme(self.settings.theme)
 
     def _take_theme(self, name: str) -> None:
-        spec = next((one for one in self.settings.themes if one.name == name), None)
+        spec = next((one for one in self._themes if one.name == name), None)
         looks = {} if spec is None else spec.states
         self.theme_glyphs = {kind: (look.glyph, look.ascii) for kind, look in looks.items()}
         self.theme = name
@@ -142,6 +144,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
         self.call_after_refresh(self._start_background)
 
     def _start_background(self) -> None:
+        resume_collecting()
         self._background.start()
         for notice in self.settings.notices:
             self.notify(safe_text(notice, 400), severity="warning", markup=False, timeout=10)
@@ -231,7 +234,12 @@ class TpudashApp(HostApp, inherit_bindings=False):
 
     def next_theme(self) -> None:
         """Take on the next theme of those that can be chosen."""
-        names = [spec.name for spec in self.settings.themes] or sorted(self.available_themes)
+        if self.settings.more_themes is not None and not self._has_all_themes:
+            self._has_all_themes = True
+            self._themes = self.settings.more_themes()
+            for spec in self._themes:
+                self.register_theme(textual_theme(spec))
+        names = [spec.name for spec in self._themes] or sorted(self.available_themes)
         at = names.index(self.theme) if self.theme in names else -1
         self._take_theme(names[(at + 1) % len(names)])
         self.call_after_refresh(self.stage.tick)

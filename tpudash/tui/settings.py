@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tpudash.tui.pane import PaneId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from tpudash.config.themes import ThemeSpec
@@ -33,7 +33,8 @@ class ConsoleSettings:
 
     Attributes:
         theme: Name of the theme to begin with; one of `themes` or of Textual's own.
-        themes: Themes that can be chosen.
+        themes: Themes that are known at the start; the first theme must be among them.
+        more_themes: Reads all themes that can be chosen; called when another one is wanted.
         ascii: Draw with ASCII characters only.
         mouse: Ask the terminal for mouse events.
         panes: The panes to show, in any order; all five by default.
@@ -49,6 +50,7 @@ class ConsoleSettings:
 
     theme: str = "textual-dark"
     themes: tuple[ThemeSpec, ...] = ()
+    more_themes: Callable[[], tuple[ThemeSpec, ...]] | None = None
     ascii: bool = False
     mouse: bool = True
     panes: tuple[PaneId, ...] = tuple(PaneId)

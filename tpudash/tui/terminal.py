@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -67,14 +68,23 @@ def prepare_environment(environment: MutableMapping[str, str] | None = None) -> 
     """Set what Textual reads at its import; to be called before anything imports it.
 
     Few frames and no animations keep the line quiet. An empty NO_COLOR counts as unset, which
-    Textual would take for set.
+    Textual would take for set. Until the first frame nothing is garbage, so that nobody looks for
+    any.
     """
+    gc.disable()
     env = os.environ if environment is None else environment
     env.setdefault("TEXTUAL_FPS", str(FRAMES_PER_SECOND))
     env.setdefault("TEXTUAL_ANIMATIONS", "none")
     env.setdefault("TEXTUAL_SMOOTH_SCROLL", "0")
     if env.get("NO_COLOR") == "":
         del env["NO_COLOR"]
+
+
+def resume_collecting() -> None:
+    """Collect garbage again, where it was stopped for the start; what the start made is kept."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def run_console(app: TpudashApp, *, mouse: bool) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.text import Text
+from textual.geometry import Region
 from textual.widget import Widget
 
 if TYPE_CHECKING:
@@ -31,12 +33,27 @@ class Line(Widget):
         """Show another text; returns whether anything had to be repainted."""
         text.no_wrap = True
         text.overflow = "ellipsis"
-        if text.plain == self._text.plain and text.spans == self._text.spans:
+        before, self._text = self._text, text
+        if text.plain == before.plain and text.spans == before.spans:
             return False
-        self._text = text
-        self.refresh()
+        changed = _changed_cells(before, text)
+        if changed is None:
+            self.refresh()
+        else:
+            self.refresh(Region(changed.start, 0, len(changed), 1))
         return True
 
     def render(self) -> RenderResult:
         """Return the text."""
         return self._text
+
+
+def _changed_cells(before: Text, after: Text) -> range | None:
+    """Return the cells that differ where only characters do; None where more does."""
+    old, new = before.plain, after.plain
+    if len(old) != len(new) or before.spans != after.spans:
+        return None
+    if cell_len(old) != len(old) or cell_len(new) != len(new):
+        return None
+    differing = [at for at, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1]]
+    return range(differing[0], differing[-1] + 1)
