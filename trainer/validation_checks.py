@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trainer.data.loading import TrainingData
     from trainer.training_state import TrainingState
 
-_BUDGET_S = 3.0
+_BUDGET_S = 2.0
 """Time that a measurement may take, so that all of them stay far below a minute on a CPU."""
 _FEWEST_STEPS, _MOST_STEPS = 3, 200
 _MARGIN = 1.2

@@ -8,10 +8,14 @@ import threading
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING, TypeVar
 
+from google.rpc import code_pb2
+
 from tpudash.clock import SystemClock
 from tpudash.emulator.client_environment import ClientAddresses
 from tpudash.emulator.counters import CallCounters
 from tpudash.emulator.dispatch import Dispatcher
+from tpudash.emulator.errors import make_status
+from tpudash.emulator.fault_rules import Fault, FaultKind
 from tpudash.emulator.faults import Faults
 from tpudash.emulator.storage.authority import prepare_authority
 from tpudash.emulator.storage.content import Content
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 BUCKET = "bkt"
 _WAIT_S = 10.0
+_WRITES = ("*objects.insert", "*objects.rewrite", "*objects.delete")
 
 
 class StorageServer(MutableMapping[str, bytes]):
@@ -46,7 +51,8 @@ class StorageServer(MutableMapping[str, bytes]):
         clock = SystemClock()
         self._store = BucketStore(folder / "buckets", clock)
         self._store.make_bucket(BUCKET, "demo", "US")
-        dispatcher = Dispatcher(Faults(clock, random.Random(1)), CallCounters())
+        self._faults = Faults(clock, random.Random(1))
+        dispatcher = Dispatcher(self._faults, CallCounters())
         self._face = StorageFace(self._store, dispatcher, clock)
         port = await self._face.start(0)
         authority = prepare_authority(folder / "tls")
@@ -63,6 +69,13 @@ class StorageServer(MutableMapping[str, bytes]):
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_WAIT_S)
         self._loop.close()
+
+    def refuse_writes(self) -> None:
+        """Answer 403 to every write from now on, as when a role was taken away."""
+        denied = make_status(code_pb2.PERMISSION_DENIED, "no storage.objects.create access")
+        for method in _WRITES:
+            fault = Fault(FaultKind.ERROR, method=method, status=denied)
+            self._call(lambda fault=fault: self._faults.add(fault))  # type: ignore[misc]
 
     async def _stop(self) -> None:
         await self._proxy.stop()

@@ -1,4 +1,4 @@
-"""The benchmark's own parts; the whole of it runs in tests/e2e/test_trainer_scale.py."""
+"""The benchmark's own parts; the whole of it runs in tests/bench/test_trainer_benchmark.py."""
 
 from __future__ import annotations
 
