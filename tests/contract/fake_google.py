@@ -109,6 +109,8 @@ class FakeGoogle(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         self.tail: Callable[[Any], AsyncIterator[Any]] | None = None
         self.calls: Counter[str] = Counter()
         self.requests: list[Any] = []
+        self.metadata: dict[str, str] = {}
+        self.hosts: list[str] = []
         self.endpoint = ""
 
     def on(self, method: str, handler: Callable[[Any], Any]) -> None:
@@ -130,6 +132,7 @@ class FakeGoogle(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         async def answer(request: Any, context: Any) -> Any:
             self.calls[method] += 1
             self.requests.append(request)
+            self.metadata = dict(context.invocation_metadata())
             try:
                 found = self.handlers[method](request)
                 return await found if inspect.isawaitable(found) else found
@@ -142,6 +145,7 @@ class FakeGoogle(grpc.GenericRpcHandler):  # type: ignore[type-arg]
     async def _tail(self, requests: Any, context: Any) -> AsyncIterator[Any]:
         self.calls[TAIL] += 1
         assert self.tail is not None
+        self.metadata = dict(context.invocation_metadata())
         async for request in requests:
             try:
                 async for answer in self.tail(request):

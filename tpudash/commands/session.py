@@ -79,8 +79,11 @@ def prepare(state: CliState) -> None:
     start_own_log(state.paths.log_file, level)
 
 
-def make_connection(settings: Settings, *, read_only: bool) -> Connection:
-    """Return a new connection; a read-only one lets no call out that could change something."""
+def make_connection(settings: Settings, *, read_only: bool, is_watch: bool = False) -> Connection:
+    """Return a new connection; a read-only one lets no call out that could change something.
+
+    Watch mode may have a service account of its own to act as.
+    """
     from tpudash.gateways.connection import Connection, ConnectionOptions
 
     return Connection(
@@ -88,7 +91,7 @@ def make_connection(settings: Settings, *, read_only: bool) -> Connection:
             project=settings.project,
             endpoint=settings.endpoint,
             quota_project=settings.quota_project,
-            impersonate=settings.impersonate,
+            impersonate=(is_watch and settings.watch_impersonate) or settings.impersonate,
             read_only=read_only,
         )
     )

@@ -96,6 +96,20 @@ def connection_options(command: CommandT) -> CommandT:
             help="Local endpoint for every API, in plaintext [TPUDASH_ENDPOINT].",
         ),
         click.option(
+            "--impersonate",
+            metavar="ACCOUNT",
+            expose_value=False,
+            callback=_remember_flag,
+            help="Service account to act as [TPUDASH_IMPERSONATE].",
+        ),
+        click.option(
+            "--quota-project",
+            metavar="ID",
+            expose_value=False,
+            callback=_remember_flag,
+            help="Project whose quota the calls use [TPUDASH_QUOTA_PROJECT].",
+        ),
+        click.option(
             "--config",
             metavar="FILE",
             type=click.Path(path_type=Path, dir_okay=False),

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tpudash.errors import ConfigurationError, NotFoundError, TpudashError
-from tpudash.gateways.clients import import_quietly
+from tpudash.gateways.clients import STORAGE_READ_SCOPE, import_quietly
 from tpudash.gateways.credentials import SignIn
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class CloudStorage:
                 self._client = await asyncio.to_thread(
                     storage.Client,
                     project=self._project,
-                    credentials=sign_in.credentials,
+                    credentials=sign_in.scoped(self._clients.scopes_of(STORAGE_READ_SCOPE)),
                     client_options={"api_endpoint": url} if url else None,
                 )
                 self._made_for = sign_in

@@ -5,15 +5,22 @@ Source: https://cloud.google.com/docs/authentication/application-default-credent
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from tpudash.errors import NotAllowedError, TpudashError
-from tpudash.gateways.status import status_of
-from tpudash.gateways.translate import to_error
+from tpudash.gateways.sign_in_errors import KEY_VARIABLE, SignInKind, explained
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tpudash.errors import TpudashError
 
 CLOUD_PLATFORM: Final = "https://www.googleapis.com/auth/cloud-platform"
+
+FilesAsNow = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +31,49 @@ class SignIn:
         credentials: A `google.auth.credentials.Credentials`.
         project: The project that the credentials came with, or None.
         account: Who is signed in, or None if the credentials do not say.
+        kind: How the user came by them, which decides what renews them.
+        files: The files that they may have come from, as they were.
     """
 
     credentials: Any
     project: str | None
     account: str | None
+    kind: SignInKind = SignInKind.UNKNOWN
+    files: FilesAsNow | None = None
+
+    def scoped(self, scopes: Sequence[str]) -> Any:
+        """Return the credentials narrowed to some OAuth scopes, where their kind can be."""
+        from google.auth.credentials import Scoped
+
+        if isinstance(self.credentials, Scoped):
+            return self.credentials.with_scopes(list(scopes))  # type: ignore[no-untyped-call]
+        return self.credentials
+
+
+def credential_files() -> FilesAsNow:
+    """Return the files that credentials come from, each with what changes when it is replaced."""
+    found = []
+    for path in (os.environ.get(KEY_VARIABLE), _well_known_file()):
+        if not path:
+            continue
+        try:
+            status = Path(path).stat()
+        except OSError:
+            continue
+        found.append((path, status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
+def _well_known_file() -> str:
+    """Return where `gcloud auth application-default login` writes.
+
+    Source: google.auth._cloud_sdk.get_application_default_credentials_path
+    """
+    folder = os.environ.get("CLOUDSDK_CONFIG")
+    if not folder:
+        home = os.environ.get("APPDATA") if os.name == "nt" else None
+        folder = str(Path(home) / "gcloud") if home else str(Path("~/.config/gcloud").expanduser())
+    return str(Path(folder) / "application_default_credentials.json")
 
 
 def find_sign_in(*, quota_project: str | None, impersonate: str | None) -> SignIn:
@@ -40,6 +85,7 @@ def find_sign_in(*, quota_project: str | None, impersonate: str | None) -> SignI
     import google.auth
     from google.auth import exceptions
 
+    files = credential_files()
     with warnings.catch_warnings():
         # "No quota project" would be printed over the screen; its refusals are classified instead.
         warnings.simplefilter("ignore")
@@ -48,19 +94,39 @@ def find_sign_in(*, quota_project: str | None, impersonate: str | None) -> SignI
                 scopes=[CLOUD_PLATFORM], quota_project_id=quota_project
             )
             if impersonate:
-                credentials = _impersonated(credentials, impersonate)
+                credentials = _impersonated(credentials, impersonate, quota_project)
             # On Compute Engine this asks the metadata server, which must not happen on the loop.
             _ = credentials.universe_domain
         except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-            raise _not_usable(error) from error
-    return SignIn(credentials, project, impersonate or _account_of(credentials))
+            raise not_usable(error) from error
+    kind = kind_of(credentials)
+    return SignIn(credentials, project, impersonate or _account_of(credentials), kind, files)
 
 
-def _impersonated(source: Any, account: str) -> Any:
+def kind_of(credentials: Any) -> SignInKind:
+    """Return how somebody came by credentials."""
+    module, name = type(credentials).__module__, type(credentials).__name__
+    if module == "google.oauth2.credentials":
+        return SignInKind.USER
+    if module == "google.oauth2.service_account":
+        return SignInKind.KEY
+    if module.startswith("google.auth.compute_engine"):
+        return SignInKind.METADATA_SERVER
+    if module == "google.auth.impersonated_credentials":
+        return SignInKind.IMPERSONATED
+    return SignInKind.EXTERNAL if "external" in f"{module}.{name}" else SignInKind.UNKNOWN
+
+
+def _impersonated(source: Any, account: str, quota_project: str | None) -> Any:
     from google.auth import impersonated_credentials
 
     make: Any = impersonated_credentials.Credentials
-    return make(source_credentials=source, target_principal=account, target_scopes=[CLOUD_PLATFORM])
+    return make(
+        source_credentials=source,
+        target_principal=account,
+        target_scopes=[CLOUD_PLATFORM],
+        quota_project_id=quota_project,
+    )
 
 
 def _account_of(credentials: Any) -> str | None:
@@ -71,13 +137,7 @@ def _account_of(credentials: Any) -> str | None:
     return None
 
 
-def _not_usable(error: Exception) -> TpudashError:
-    found = to_error(status_of(error), "Google Cloud", changes=False)
-    if isinstance(found, NotAllowedError):
-        return found
-    return NotAllowedError(
-        "the Google credentials can't be used",
-        detail=str(error),
-        hint="sign in with: gcloud auth application-default login",
-        failure=found.failure,
-    )
+def not_usable(error: Exception, sign_in: SignIn | None = None) -> TpudashError:
+    """Return what to tell a user whose credentials could not be found or renewed."""
+    kind = sign_in.kind if sign_in else SignInKind.UNKNOWN
+    return explained(error, kind, sign_in.account if sign_in else None)
