@@ -62,18 +62,18 @@ def doctor(
 
 
 async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answer:
-    from tpudash.commands.facts import read_facts
     from tpudash.commands.output import Answer
     from tpudash.commands.session import open_session
     from tpudash.commands.target import check_name, need_target
     from tpudash.diagnostics.checklist import probes_for, run_checklist
     from tpudash.pollers.probes import ProbeBook
+    from tpudash.store.snapshot import NODES
 
     if name is not None:
         check_name(name)
     async with open_session(state) as session:
-        facts = await read_facts(session, runs=True, live_prices=True)
-        if name is not None:
+        facts = await _read(session)
+        if name is not None and NODES not in facts.failures:
             need_target(facts, name)
         store = await _store_of(session, facts)
         book = ProbeBook(session.clock)
@@ -88,6 +88,23 @@ async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answe
         facts.listing.unreachable,
         facts.errors,
     )
+
+
+async def _read(session: Session) -> Facts:
+    """Read what can be read; that the nodes can't be listed is itself a thing to explain."""
+    from tpudash.commands.facts import Facts, read_facts
+    from tpudash.domain.node import NodeListing
+    from tpudash.errors import TpudashError
+    from tpudash.store.snapshot import NODES, REQUESTS, RUNS
+
+    try:
+        return await read_facts(session, runs=True, live_prices=True)
+    except TpudashError as error:
+        project, now = session.cloud.project, session.clock.now()
+        facts = Facts(project, now, NodeListing(()), session.prices)
+        for source in (NODES, REQUESTS, RUNS):
+            facts.failed(source, error)
+        return facts
 
 
 def _items(findings: Iterable[Finding], now: datetime) -> list[Item]:
@@ -132,7 +149,8 @@ async def _store_of(session: Session, facts: Facts) -> Store:
         cloud.project, session.settings.endpoint, cloud.account, cloud.is_emulator
     )
     store.apply(changes.Connected(info))
-    store.apply(changes.NodesListed(facts.listing, facts.as_of))
+    if NODES not in facts.failures:
+        store.apply(changes.NodesListed(facts.listing, facts.as_of))
     store.apply(changes.LivesRead(facts.lives))
     if REQUESTS not in facts.failures:
         listing = RequestListing(facts.requests, facts.listing.unreachable)
