@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tpudash.domain.node import Scheduling
+from tpudash.domain.run import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ class OperationKind(StrEnum):
     RESUME = "resume"
     DELETE = "delete"
     SUPERVISE = "supervise"
+    STAND_DOWN = "stand down"
 
 
 class OperationState(StrEnum):
@@ -43,6 +45,7 @@ class LaunchRequest:
         runtime_version: None chooses one that fits the accelerator type.
         trainer_arguments: Further flags for the trainer, as they stand on its command line.
         max_cost_usd: The most that the run may cost, or None for no cap.
+        placement: How its nodes are asked for: queue, network, service account, labels.
     """
 
     run: str
@@ -57,6 +60,40 @@ class LaunchRequest:
     trainer_arguments: tuple[str, ...] = ()
     delete_node_when_done: bool = False
     max_cost_usd: float | None = None
+    placement: Placement = field(default_factory=Placement)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResumeChanges:
+    """What is to be different from now on when a run is resumed; None leaves it as it was.
+
+    Attributes:
+        zones: Candidate zones in order of preference.
+        queued: Whether nodes are asked for by queued resources.
+        valid_until_s: For how many seconds a queued resource may wait.
+    """
+
+    zones: tuple[str, ...] = ()
+    max_cost_usd: float | None = None
+    queued: bool | None = None
+    valid_until_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SupervisionWish:
+    """How a run is to be supervised.
+
+    Attributes:
+        max_attempts: How often it may be tried to make a node, successfully or not.
+        max_cost_usd: The most that the whole run may cost, or None for no cap but the run's own.
+        resume_stalled: Whether a run that stands still may lose its node and be resumed.
+        changes: What is to be different when it is resumed.
+    """
+
+    max_attempts: int = 50
+    max_cost_usd: float | None = None
+    resume_stalled: bool = False
+    changes: ResumeChanges = field(default_factory=ResumeChanges)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,16 @@ def node_name(project: str, zone: str, node_id: str) -> str:
     return str(ResourceName(project, zone, "nodes", node_id))
 
 
+def request_name(project: str, zone: str, request_id: str) -> str:
+    """Return the full resource name of a queued resource."""
+    return str(ResourceName(project, zone, "queuedResources", request_id))
+
+
+def is_same_resource(one: str, other: str) -> bool:
+    """Whether two full names mean the same; the project may stand as its id or as its number."""
+    return one.split("/")[2:] == other.split("/")[2:]
+
+
 def region_of(zone: str) -> str:
     """Return the region of a zone: `us-central1-b` lies in `us-central1`."""
     return zone.rsplit("-", 1)[0]

@@ -23,6 +23,8 @@ from tpudash.domain.node import Scheduling  # noqa: TC001
 
 SCHEMA: Final = 1
 RecordT = TypeVar("RecordT")
+SILENT_SUPERVISOR_S: Final = 180.0
+"""A supervisor that has not written for so long is taken for gone."""
 RUN_NAME_PATTERN: Final = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -74,6 +76,31 @@ class Recipe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Placement:
+    """How a node is asked for, beside what it is: through the queue or not, network, identity.
+
+    Attributes:
+        queued: Whether it is asked for by a queued resource, which waits for capacity.
+        guaranteed: Whether the queued resource is of the guaranteed tier.
+        valid_until_s: For how many seconds the queued resource may wait, or None for no end.
+        reservation: A reservation, by its id or full name; only queued resources can name one.
+        service_account: E-mail of the account that the node runs as; None is the project's own.
+        labels: The user's own labels, beside those by which the run is known.
+    """
+
+    queued: bool = False
+    guaranteed: bool = False
+    valid_until_s: float | None = None
+    reservation: str | None = None
+    service_account: str | None = None
+    network: str | None = None
+    subnetwork: str | None = None
+    tags: tuple[str, ...] = ()
+    external_ips: bool = True
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunSpec:
     """A run as its owner asked for it: `run.json`, and `tpudash-spec` in the node's metadata.
 
@@ -86,6 +113,7 @@ class RunSpec:
             cap by; None where no price is known.
         attempt_started: When the newest attempt was begun, or None in older records.
         candidate_zones: Zones to try, in order of preference; empty means `zone` alone.
+        placement: How its nodes are asked for.
         deleted: When its owner deleted its nodes, if that was the last thing done.
         failure: Why its node could not be made, if that was the last thing tried.
     """
@@ -111,6 +139,7 @@ class RunSpec:
     cost_per_hour_usd: float | None = None
     attempt_started: datetime | None = None
     candidate_zones: tuple[str, ...] = ()
+    placement: Placement = field(default_factory=Placement)
     deleted: datetime | None = None
     failure: dict[str, Any] | None = None
     schema: int = SCHEMA
@@ -141,6 +170,9 @@ class AttemptRecord:
         restarts: How often the trainer was started again on the same node.
         requested: When the node was asked for; it was created later than that.
         cost_usd: What the agent itself reckoned, by the rate in its spec.
+        step_updated: When the trainer last moved on; `updated` moves with the agent alone.
+        workers: How many workers the node has, where the agent tells.
+        workers_missing: Workers of which no agent has shown itself.
     """
 
     run: str
@@ -171,7 +203,48 @@ class AttemptRecord:
     requested: datetime | None = None
     cost_per_hour_usd: float | None = None
     cost_usd: float | None = None
+    step_updated: datetime | None = None
+    workers: int | None = None
+    workers_missing: tuple[int, ...] = ()
     schema: int = SCHEMA
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supervision:
+    """`supervisor.json`: who resumes a run by itself, written by the supervisor every minute.
+
+    Attributes:
+        token: Tells this supervisor from any other; whoever finds another's token stands back.
+        state: What it does now, as a word such as `WATCHING`, and in `message` as a sentence.
+        tries: How often it has tried to make a node, out of `max_attempts`.
+        spent_usd: What the run has cost by its reckoning, or None where no price is known.
+        ended: When it was ended, or None while it goes on.
+    """
+
+    run: str
+    owner: str
+    host: str
+    pid: int
+    token: str
+    since: datetime
+    updated: datetime
+    state: str = "WATCHING"
+    message: str = ""
+    tries: int = 0
+    max_attempts: int = 0
+    max_cost_usd: float | None = None
+    spent_usd: float | None = None
+    ended: datetime | None = None
+    schema: int = SCHEMA
+
+    @property
+    def tries_left(self) -> int:
+        """How often it may still try to make a node."""
+        return max(0, self.max_attempts - self.tries)
+
+    def is_alive(self, now: datetime) -> bool:
+        """Whether it goes on, as far as its last sign of life tells."""
+        return self.ended is None and (now - self.updated).total_seconds() < SILENT_SUPERVISOR_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +270,7 @@ class Run:
         last_heard: When the agent last wrote, or None.
         nodes: Full names of the nodes that carry its label now.
         step: Newest step seen anywhere, which may be after the last checkpoint.
+        supervision: Who resumes it by itself, while somebody does.
     """
 
     name: str
@@ -215,6 +289,7 @@ class Run:
     loss: float | None = None
     accuracy: float | None = None
     examples_per_second: float | None = None
+    supervision: Supervision | None = None
 
     @property
     def final_metrics(self) -> Mapping[str, Any] | None:
@@ -278,6 +353,6 @@ def decode_spec(data: bytes | str) -> RunSpec:
     return spec
 
 
-def encode_record(record: RunSpec | AttemptRecord | RunResult) -> bytes:
+def encode_record(record: RunSpec | AttemptRecord | RunResult | Supervision) -> bytes:
     """Encode one record as JSON, indented, with times in RFC 3339."""
     return msgspec.json.format(msgspec.json.encode(record), indent=2)

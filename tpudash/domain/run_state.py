@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tpudash.domain.node import TRANSIENT_STATES, Node, NodeState
 from tpudash.domain.request import WAITING_REQUEST_STATES, RequestState
-from tpudash.domain.run import AttemptRecord, AttemptState, Run, RunResult, RunSpec, RunState
+from tpudash.domain.run import AttemptRecord, AttemptState, Run, RunState
+from tpudash.domain.run_evidence import PATIENCE, Patience, RunEvidence
 from tpudash.domain.run_steps import (
     checkpoint_of,
     restart_alarm,
@@ -24,81 +25,12 @@ from tpudash.domain.run_steps import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tpudash.domain.request import QueuedResource
+__all__ = ["PATIENCE", "Patience", "RunEvidence", "age_text", "derive_run"]
 
 Verdict: TypeAlias = tuple[RunState, str]
 
 _STARTING_STATES: Final = frozenset({NodeState.CREATING, NodeState.STARTING})
 _HALTED_STATES: Final = frozenset({NodeState.STOPPED, NodeState.STOPPING})
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long silence is taken for nothing unusual.
-
-    Attributes:
-        silence_s: Age of an attempt's record from which its claims no longer count.
-        start_s: Time that an attempt may take until its agent writes for the first time.
-    """
-
-    silence_s: float = 120.0
-    start_s: float = 900.0
-
-
-PATIENCE: Final = Patience()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunEvidence:
-    """Everything that is known of one run.
-
-    Attributes:
-        nodes: Nodes that carry its label, dead ones included.
-        unreachable: Zones whose nodes are unknown now.
-        problems: What could not be read, a clause each, such as "run.json is damaged: ...".
-        records_unread: Whether the bucket did not answer, so that a missing record means nothing.
-    """
-
-    name: str
-    owner: str
-    spec: RunSpec | None = None
-    attempts: tuple[AttemptRecord, ...] = ()
-    result: RunResult | None = None
-    nodes: tuple[Node, ...] = ()
-    requests: tuple[QueuedResource, ...] = ()
-    unreachable: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    records_unread: bool = False
-
-    @property
-    def attempt(self) -> int:
-        """The newest attempt that anything tells of, from 1."""
-        return max(
-            self.spec.attempt if self.spec else 1,
-            *(record.attempt for record in self.attempts),
-            *(node.attempt or 1 for node in self.nodes),
-            1,
-        )
-
-    @property
-    def record(self) -> AttemptRecord | None:
-        """The record of the newest attempt."""
-        return next((one for one in self.attempts if one.attempt == self.attempt), None)
-
-    @property
-    def node(self) -> Node | None:
-        """The node of the newest attempt; of several, the most alive."""
-        own = [node for node in self.nodes if (node.attempt or 1) == self.attempt]
-        own.sort(key=lambda node: (node.is_dead, node.state != NodeState.READY, node.name))
-        return own[0] if own else None
-
-    @property
-    def zone(self) -> str:
-        """The zone of the newest attempt, or "" when nothing tells."""
-        record = self.record
-        if record is not None and record.zone:
-            return record.zone.rsplit("/", 1)[-1]
-        return self.spec.zone if self.spec else ""
 
 
 def derive_run(evidence: RunEvidence, now: datetime, patience: Patience = PATIENCE) -> Run:
@@ -110,7 +42,7 @@ def derive_run(evidence: RunEvidence, now: datetime, patience: Patience = PATIEN
         owner=evidence.owner,
         state=state,
         spec=evidence.spec,
-        reason=" ".join((*_alarms(evidence), reason, *_footnotes(evidence))),
+        reason=" ".join((*_alarms(evidence, now), reason, *_footnotes(evidence, now))),
         step=result.step if result else step_of(evidence.attempts),
         target_step=target_of(evidence.spec, evidence.attempts),
         checkpoint_step=checkpoint_of(evidence.attempts),
@@ -122,6 +54,7 @@ def derive_run(evidence: RunEvidence, now: datetime, patience: Patience = PATIEN
         loss=record.loss if record else None,
         accuracy=record.accuracy if record else None,
         examples_per_second=record.examples_per_second if record else None,
+        supervision=evidence.supervision,
     )
 
 
@@ -152,6 +85,13 @@ class _Case:
 
     def is_silent(self, record: AttemptRecord) -> bool:
         return self.now - record.updated > timedelta(seconds=self.patience.silence_s)
+
+    def stands_still(self, record: AttemptRecord) -> bool:
+        moved = record.step_updated
+        return moved is not None and (
+            self.now - moved > timedelta(seconds=self.patience.step_s)
+            and record.state in {AttemptState.STARTING, AttemptState.TRAINING}
+        )
 
     def age(self, since: datetime | None) -> str:
         return "at an unknown time" if since is None else f"{age_text(self.now - since)} ago"
@@ -272,6 +212,12 @@ def _on_ready_node(case: _Case, node: Node) -> Verdict:
             f"Its agent is silent ({case.last_heard}) although node {node.node_id} is READY and "
             f"may cost money: {case.look}, and if nothing moves {case.resume}."
         )
+    if case.stands_still(record):
+        return RunState.STALLED, (
+            f"Its agent writes, but the trainer has not moved since "
+            f"{case.age(record.step_updated)} (step {record.step}): {case.look}, and if nothing "
+            f"moves {case.resume}."
+        )
     if record.state == AttemptState.STARTING or record.step is None:
         stage = f"; the trainer is at {record.stage}" if record.stage else ""
         return case.beginning, f"Node {node.node_id} is READY{stage} ({case.last_heard})."
@@ -293,18 +239,24 @@ def _ready_without_record(case: _Case, node: Node) -> Verdict:
 
 
 def _by_request(case: _Case) -> Verdict | None:
-    for request in case.evidence.requests:
-        if request.state in WAITING_REQUEST_STATES:
-            return RunState.WAITING, (
-                f"Its queued request {request.request_id} is {request.state}, made "
-                f"{case.age(request.create_time)}; it starts when there is capacity."
-            )
-        if request.state == RequestState.FAILED and case.evidence.record is None:
-            words = request.failure or "the cloud gave no reason"
-            return RunState.FAILED, (
-                f"Its queued request {request.request_id} failed ({words}); "
-                f"delete the run to free its quota."
-            )
+    request = case.evidence.request
+    if request is None:
+        return None
+    name = f"Its queued request {request.request_id}"
+    if request.state in WAITING_REQUEST_STATES:
+        return RunState.WAITING, (
+            f"{name} is {request.state}, made {case.age(request.create_time)}; it starts when "
+            f"there is capacity."
+        )
+    if request.state == RequestState.FAILED and case.evidence.record is None:
+        words = request.failure or "the cloud gave no reason"
+        return RunState.FAILED, f"{name} failed ({words}); delete the run to free its quota."
+    if request.state in {RequestState.SUSPENDING, RequestState.SUSPENDED}:
+        who = f" by {request.initiator}" if request.initiator else ""
+        return RunState.PREEMPTED, (
+            f"{name} is {request.state}{who} and never comes back ({case.last_heard}); "
+            f"{case.resume}."
+        )
     return None
 
 
@@ -338,8 +290,12 @@ def _without_node(case: _Case) -> Verdict:
     return RunState.PREEMPTED, f"It has no node, and nobody is making one; {case.resume}."
 
 
-def _alarms(evidence: RunEvidence) -> tuple[str, ...]:
+def _alarms(evidence: RunEvidence, now: datetime) -> tuple[str, ...]:
     alarms = []
+    supervision = evidence.supervision
+    if supervision is not None and supervision.ended is None and not supervision.is_alive(now):
+        age = age_text(now - supervision.updated)
+        alarms.append(f"ALARM: its supervisor on {supervision.host} fell silent {age} ago.")
     again = restart_alarm(evidence.attempts)
     if again:
         alarms.append(again)
@@ -351,8 +307,18 @@ def _alarms(evidence: RunEvidence) -> tuple[str, ...]:
     return tuple(alarms)
 
 
-def _footnotes(evidence: RunEvidence) -> tuple[str, ...]:
-    return tuple(f"Note: {problem}." for problem in evidence.problems)
+def _footnotes(evidence: RunEvidence, now: datetime) -> tuple[str, ...]:
+    notes = [f"Note: {problem}." for problem in evidence.problems]
+    record, supervision = evidence.record, evidence.supervision
+    if record is not None and record.workers_missing and not record.ended:
+        missing = ", ".join(map(str, record.workers_missing))
+        notes.append(f"Note: of its {record.workers} workers, {missing} never reported.")
+    if supervision is not None and supervision.is_alive(now):
+        notes.append(
+            f"Supervised by {supervision.owner} on {supervision.host} since "
+            f"{supervision.since:%Y-%m-%d %H:%M} UTC, {supervision.tries_left} tries left."
+        )
+    return tuple(notes)
 
 
 def _is_live(node: Node) -> bool:

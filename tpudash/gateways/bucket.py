@@ -77,6 +77,14 @@ class Buckets:
             return await self._storage.list(url)
         return await asyncio.to_thread(local_files.list_folder, local_path(url))
 
+    async def location(self, url: str) -> str | None:
+        """Return where a bucket lies, such as `us-central1` or `us`; None for a folder.
+
+        Raises:
+            NotFoundError: The bucket does not exist.
+        """
+        return await self._storage.location(url) if url.startswith(GS) else None
+
 
 def local_path(url: str) -> Path:
     """Return the path of a folder or file on this machine.

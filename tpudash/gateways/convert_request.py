@@ -9,11 +9,14 @@ from tpudash.domain.failure import Origin
 from tpudash.domain.request import QueuedResource
 from tpudash.domain.resource_name import ResourceName
 from tpudash.gateways.convert import LazyObject, enum_text, to_datetime
+from tpudash.gateways.convert_node import node_body
 from tpudash.gateways.protocols import CloudOperation
 from tpudash.gateways.status import status_of_proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from tpudash.domain.request import RequestTemplate
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +47,27 @@ def request_of(message: Any) -> QueuedResource:
         node_names=tuple(name for spec in specs for name in _names_of(spec, message.name)),
         accelerator_type=first.accelerator_type if first is not None else "",
         labels=dict(first.labels) if first is not None else {},
+        metadata=dict(first.metadata) if first is not None else {},
         raw=LazyObject(message),
     )
+
+
+def request_body(template: RequestTemplate, parent: str) -> dict[str, Any]:
+    """Return the `queued_resource` of a CreateQueuedResource request, in the proto's names.
+
+    How its node is scheduled is told by the tier alone; a spec that says it too is refused.
+    """
+    node = node_body(template.node)
+    node.pop("scheduling_config", None)
+    spec = {"parent": parent, "node_id": template.node_id, "node": node}
+    body: dict[str, Any] = {"tpu": {"node_spec": [spec]}}
+    if template.tier:
+        body[template.tier.value] = {}
+    if template.valid_until is not None:
+        body["queueing_policy"] = {"valid_until_duration": template.valid_until}
+    if template.reservation:
+        body["reservation_name"] = template.reservation
+    return body
 
 
 def _names_of(spec: Any, request: str) -> Iterator[str]:

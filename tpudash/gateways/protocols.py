@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tpudash.domain.node import Node, NodeListing, NodeTemplate
     from tpudash.domain.price import Price
     from tpudash.domain.probe import FirewallRule, QuotaLimit
-    from tpudash.domain.request import QueuedResource, RequestListing
+    from tpudash.domain.request import QueuedResource, RequestListing, RequestTemplate
     from tpudash.domain.shell import ShellPort
 
 
@@ -73,6 +73,12 @@ class TpuGateway(Protocol):
 
     async def get_request(self, name: str) -> QueuedResource:
         """Return one queued resource by full name."""
+        ...
+
+    async def create_request(
+        self, zone: str, request_id: str, template: RequestTemplate
+    ) -> CloudOperation:
+        """Begin to create a queued resource."""
         ...
 
     async def delete_request(self, name: str, *, force: bool = False) -> CloudOperation:
@@ -189,6 +195,10 @@ class BucketGateway(Protocol):
 
     async def list(self, url: str) -> tuple[str, ...]:
         """List the URLs of files and folders directly below a folder."""
+        ...
+
+    async def location(self, url: str) -> str | None:
+        """Return where a bucket lies, such as `us-central1` or `us`; None for a folder."""
         ...
 
 

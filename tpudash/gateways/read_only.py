@@ -116,6 +116,10 @@ class ReadOnlyBucket:
         """List the URLs of files and folders directly below a folder."""
         return await self._bucket.list(url)
 
+    async def location(self, url: str) -> str | None:
+        """Return where a bucket lies."""
+        return await self._bucket.location(url)
+
     async def write(self, url: str, data: bytes, *, only_if_absent: bool = False) -> bool:  # noqa: ARG002
         """Refuse; raises `ReadOnlyError`."""
         raise ReadOnlyError(f"writing {url}")

@@ -13,7 +13,12 @@ from tpudash.domain.resource_name import location_name
 from tpudash.gateways.clients import ClientKind
 from tpudash.gateways.convert import last_segment
 from tpudash.gateways.convert_node import node_body, node_of, nodes_of
-from tpudash.gateways.convert_request import operation_of, request_of, requests_of
+from tpudash.gateways.convert_request import (
+    operation_of,
+    request_body,
+    request_of,
+    requests_of,
+)
 from tpudash.gateways.everywhere import EVERY_ZONE, Everywhere
 from tpudash.gateways.paging import all_pages, raw, raw_page
 
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 
     from tpudash.clock import Clock
     from tpudash.domain.node import Node, NodeTemplate
-    from tpudash.domain.request import QueuedResource
+    from tpudash.domain.request import QueuedResource, RequestTemplate
     from tpudash.gateways.clients import Clients
     from tpudash.gateways.protocols import CloudOperation
     from tpudash.gateways.retry import Caller
@@ -84,6 +89,20 @@ class GoogleTpu:
     async def delete_node(self, name: str) -> CloudOperation:
         """Begin to delete a node."""
         return await self._begin(f"delete {name}", "delete_node", {"name": name})
+
+    async def create_request(
+        self, zone: str, request_id: str, template: RequestTemplate
+    ) -> CloudOperation:
+        """Begin to create a queued resource."""
+        parent = location_name(self._project, zone)
+        request = {
+            "parent": parent,
+            "queued_resource_id": request_id,
+            "queued_resource": request_body(template, parent),
+            "request_id": template.idempotency_key,
+        }
+        what = f"create queued resource {request_id}"
+        return await self._begin(what, "create_queued_resource", request)
 
     async def delete_request(self, name: str, *, force: bool = False) -> CloudOperation:
         """Begin to delete a queued resource."""

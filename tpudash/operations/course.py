@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tpudash.errors import NotAllowedError, NotFoundError, OutcomeUnknownError, TpudashError
@@ -41,6 +41,7 @@ class Pace:
         settle_s: How long an unanswered CreateNode may take to show its node.
         give_up_s: How long a question may stay unanswered before the operation is left alone.
         retries: How often a change that the cloud refused for a moment is asked for again.
+        watch_first_s: Pause of a supervisor after something moved, up to `watch_longest_s`.
     """
 
     first_s: float = 0.4
@@ -49,6 +50,13 @@ class Pace:
     settle_s: float = 30.0
     give_up_s: float = 600.0
     retries: int = 5
+    watch_first_s: float = 2.0
+    watch_longest_s: float = 15.0
+
+    @property
+    def watching(self) -> Pace:
+        """How often a supervisor looks at its run."""
+        return replace(self, first_s=self.watch_first_s, longest_s=self.watch_longest_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +76,9 @@ class Tools:
     bundle: Callable[[], Awaitable[TrainerBundle]]
     pace: Pace = field(default_factory=Pace)
 
-    def pause(self) -> Pause:
-        """Return a fresh series of pauses."""
-        return Pause(self.clock, self.random, self.pace)
+    def pause(self, pace: Pace | None = None) -> Pause:
+        """Return a fresh series of pauses, at the usual pace or at another."""
+        return Pause(self.clock, self.random, pace or self.pace)
 
     async def tpu(self) -> TpuGateway:
         """Return the Cloud TPU API, on a new connection if the old one was lost."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.node import Node, NodeState
 from tpudash.domain.operation import OperationKind, Plan
+from tpudash.domain.resource_name import is_same_resource
 from tpudash.domain.run import RunState
 from tpudash.domain.run_state import age_text
 from tpudash.errors import NotFoundError, TpudashError, UsageError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tpudash.domain.node import NodeListing
-    from tpudash.domain.request import QueuedResource
+    from tpudash.domain.request import QueuedResource, RequestListing
     from tpudash.domain.run import Run, RunSpec
     from tpudash.domain.run_state import RunEvidence
     from tpudash.operations.course import Course
@@ -65,12 +66,19 @@ async def plan_delete(desk: Desk, targets: Sequence[str]) -> Plan:
             await _add_by_full_name(survey, doom, name)
         elif survey.of(name):
             await _add_run(desk, survey, doom, name)
-        elif any(one.run == name for one in desk.tools.journal.unfinished(survey.cloud.project)):
+        elif _is_begun(desk, survey.cloud.project, name):
             doom.begun.append(name)
             doom.effects.append(f"{name} was begun and never got as far as a node.")
         else:
             _add_by_node_id(desk, survey, doom, name)
     return _plan(desk, survey.cloud.project, doom, names)
+
+
+def _is_begun(desk: Desk, project: str, name: str) -> bool:
+    return any(
+        one.run == name and one.kind in {OperationKind.LAUNCH, OperationKind.RESUME}
+        for one in desk.tools.journal.unfinished(project)
+    )
 
 
 async def _add_by_full_name(survey: Survey, doom: _Doom, name: str) -> None:
@@ -140,9 +148,11 @@ def _add_evidence(desk: Desk, survey: Survey, doom: _Doom, evidence: RunEvidence
             doom.warnings.append(
                 f"{node.node_id} carries the run's label and owner {node.owner}; it is left alone"
             )
-    behind = {node.queued_resource for node in evidence.nodes if node.name in doom.nodes}
+    doomed = (node for node in evidence.nodes if node.name in doom.nodes)
+    behind = [node.queued_resource for node in doomed if node.queued_resource]
     for request in survey.requests.requests:
-        if request in evidence.requests or request.name in behind:
+        is_behind = any(is_same_resource(request.name, name) for name in behind)
+        if is_behind or (request in evidence.requests and request.owner == evidence.owner):
             doom.requests[request.name] = request
     silent = [zone for zone in evidence.unreachable if zone]
     if silent:
@@ -256,12 +266,15 @@ async def apply_delete(course: Course, payload: DeletePayload) -> str:
 
 
 async def _remove_latecomers(course: Course, remover: Remover, runs: tuple[DoomedRun, ...]) -> int:
-    """Delete nodes of the same runs that were being made when the plan was, and count them."""
+    """Delete what was being made of the same runs when the plan was, and count it."""
     if not runs:
         return 0
 
     async def ask() -> NodeListing:
         return await (await course.tools.tpu()).list_nodes()
+
+    async def ask_queue() -> RequestListing:
+        return await (await course.tools.tpu()).list_requests()
 
     meant, count = {(one.name, one.owner) for one in runs}, 0
     pause = course.tools.pause()
@@ -271,9 +284,14 @@ async def _remove_latecomers(course: Course, remover: Remover, runs: tuple[Doome
             if (node.run, node.owner) in meant:
                 await remover.remove_node(doomed_of(node))
                 count += 1
+        queue = await course.definite(ask_queue, "the queued resources")
+        for request in queue.requests if queue is not None else ():
+            if (request.run, request.owner) in meant:
+                await remover.remove_request(request.name)
+                count += 1
         if not _may_still_appear(course, {one.name for one in runs}):
             return count
-        course.say("a CreateNode was not answered; waiting to see that no node comes of it")
+        course.say("a creation was not answered; waiting to see that nothing comes of it")
         await pause.wait()
 
 
@@ -283,7 +301,7 @@ def _may_still_appear(course: Course, runs: set[str]) -> bool:
     return any(
         one.asked is not None and course.tools.clock.now() - one.asked < settle
         for one in course.tools.journal.operations()
-        if one.run in runs and one.kind is not OperationKind.DELETE
+        if one.run in runs and one.kind in {OperationKind.LAUNCH, OperationKind.RESUME}
     )
 
 

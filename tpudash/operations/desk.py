@@ -7,6 +7,7 @@ import difflib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tpudash.domain.operation import OperationKind
 from tpudash.domain.resource_name import node_name
 from tpudash.domain.run import Bundle
 from tpudash.errors import NotFoundError, UnreachableError
@@ -91,10 +92,12 @@ class Desk:
         return RunReader(survey.cloud.bucket, self.tools.clock).derive(evidence)
 
     def begun(self, project: str, run: str) -> tuple[JournalledOperation, ...]:
-        """Return the unfinished operations on a run that nobody is working on, newest first."""
+        """Return the unfinished launches and resumes that nobody is working on, newest first."""
         if self.tools.journal.is_held(run):
             return ()
-        found = (one for one in self.tools.journal.unfinished(project) if one.run == run)
+        making = {OperationKind.LAUNCH, OperationKind.RESUME}
+        every = self.tools.journal.unfinished(project)
+        found = (one for one in every if one.run == run and one.kind in making)
         return tuple(reversed(tuple(found)))
 
 

@@ -43,6 +43,8 @@ class JournalledOperation:
         nodes: Full names of the nodes that it deletes or tried to create.
         accepted: The cloud's operation for each node that it was last accepted for, by full name.
         asked: When it last called for a change whose answer was not saved, or None.
+        unanswered: Full name of the node that this call was to create, or None.
+        tries: How often a supervisor tried to make a node.
     """
 
     operation_id: str
@@ -57,6 +59,8 @@ class JournalledOperation:
     nodes: tuple[str, ...] = ()
     payload: Payload | None = None
     asked: datetime | None = None
+    unanswered: str | None = None
+    tries: int = 0
     accepted: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -222,10 +226,11 @@ def _take_in(found: dict[str, JournalledOperation], record: Mapping[str, Any]) -
         return
     node = record.get("node")
     nodes = known.nodes if not node or node in known.nodes else (*known.nodes, str(node))
-    asked, accepted = known.asked, known.accepted
+    asked, accepted, unanswered = known.asked, known.accepted, known.unanswered
     if event == "intend":
         answer = record.get("cloud_operation")
         asked = None if answer else time
+        unanswered = str(node) if record.get("creates") and not answer else None
         accepted = {**accepted, str(node): str(answer)} if answer else accepted
     message = str(record.get("message") or known.message)
     found[operation_id] = replace(
@@ -235,8 +240,14 @@ def _take_in(found: dict[str, JournalledOperation], record: Mapping[str, Any]) -
         message=message,
         nodes=nodes,
         asked=asked,
+        unanswered=unanswered,
+        tries=_number(record.get("tries"), known.tries),
         accepted=accepted,
     )
+
+
+def _number(value: object, otherwise: int) -> int:
+    return value if isinstance(value, int) else otherwise
 
 
 def _begun(operation_id: str, time: datetime, record: Mapping[str, Any]) -> JournalledOperation:

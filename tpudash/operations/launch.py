@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import LaunchRequest, OperationKind, Plan
-from tpudash.domain.resource_name import node_name, region_of
+from tpudash.domain.resource_name import node_name
 from tpudash.domain.run import Recipe, Run, RunSpec, RunState, run_url_of
 from tpudash.domain.run_state import age_text
 from tpudash.operations import calls
 from tpudash.operations.desk import Desk, Survey, spec_with_bundle, with_bundle
 from tpudash.operations.launch_checks import check_bucket, check_request, choose_zones
-from tpudash.operations.node_maker import NodeMaker, is_own, taken_error
+from tpudash.operations.making import is_own, taken_error
+from tpudash.operations.node_maker import NodeMaker
 from tpudash.operations.payload import LaunchPayload
+from tpudash.operations.placement_checks import distance_warning
 from tpudash.operations.refusals import refused
 from tpudash.operations.run_files import RunFiles, newest_checkpoint
 
@@ -86,6 +88,7 @@ def _spec_of(
         seed=request.seed,
         delete_node_when_done=request.delete_node_when_done,
         max_cost_usd=request.max_cost_usd,
+        placement=request.placement,
     )
 
 
@@ -225,8 +228,9 @@ async def _warnings(survey: Survey, start: _Start, desk: Desk) -> tuple[str, ...
         found.append(f"{spec.scheduling} capacity may be taken away at short notice")
         if spec.checkpoint_every_steps is None:
             found.append("no --checkpoint-every: the trainer decides how often it saves")
-    if spec.bucket.startswith("gs://"):
-        found.append(f"a bucket outside {region_of(spec.zone)} makes every byte cost money")
+    found += await distance_warning(survey.cloud, spec.bucket, spec.zones)
+    if spec.placement.queued and spec.placement.valid_until_s is None:
+        found.append("no --valid-until-duration: the request waits, and can come true, for ever")
     if desk.rate(spec.accelerator_type, spec.zone, spec.scheduling) is None:
         found.append(f"the price of {spec.accelerator_type} in {spec.zone} is not known")
         if spec.max_cost_usd is not None and spec.cost_per_hour_usd is None:
@@ -244,7 +248,8 @@ def _plan(desk: Desk, start: _Start, bundle: TrainerBundle, warnings: tuple[str,
     return Plan(
         kind=OperationKind.LAUNCH,
         run=spec.run,
-        title=f"Launch {spec.run} on {spec.accelerator_type} ({spec.scheduling}) in {place}",
+        title=f"Launch {spec.run} on {spec.accelerator_type} ({spec.scheduling}"
+        f"{', queued' if spec.placement.queued else ''}) in {place}",
         steps=(
             calls.write_bundle(url, len(bundle.data), bundle.sha256),
             calls.write_spec(spec, "unless the run is somebody else's by then"),
@@ -268,6 +273,7 @@ def _effects(spec: RunSpec) -> tuple[str, ...]:
     )
     effects = (
         f"Creates node {spec.node_id} with runtime {spec.runtime_version}.",
+        *queue_effects(spec),
         f"Trains {target}; checkpoints go to {spec.run_url}/checkpoints.",
         end,
     )
@@ -278,6 +284,17 @@ def _effects(spec: RunSpec) -> tuple[str, ...]:
         "stops, and deletes the node."
     )
     return (*effects, cap)
+
+
+def queue_effects(spec: RunSpec) -> tuple[str, ...]:
+    """Return what it means to ask through the queue."""
+    if not spec.placement.queued:
+        return ()
+    valid_s = spec.placement.valid_until_s
+    end = "until there is capacity"
+    if valid_s is not None:
+        end = f"for at most {age_text(timedelta(seconds=valid_s))} in each zone"
+    return (f"Asks by queued resource {spec.node_id}, which waits {end} and costs nothing by it.",)
 
 
 def _age(node: Node, desk: Desk) -> str:

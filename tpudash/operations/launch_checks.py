@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.run import RUN_NAME_PATTERN
-from tpudash.errors import NotFoundError, UsageError
-from tpudash.operations.desk import nearest
 from tpudash.domain.runtimes import default_runtime, fitting_runtimes, misfit
+from tpudash.errors import NotFoundError, UsageError
+from tpudash.operations.changes import offering
+from tpudash.operations.desk import nearest
+from tpudash.operations.placement_checks import check_placement
 
 if TYPE_CHECKING:
     from tpudash.domain.accelerator import AcceleratorType
@@ -58,6 +60,7 @@ def check_request(request: LaunchRequest) -> AcceleratorType:
             hint="use v6e or an older generation",
         )
     _check_numbers(request)
+    check_placement(request)
     if not request.zones:
         raise UsageError("no zone is given", hint=f"such as {', '.join(kind.zones[:3])}")
     return kind
@@ -68,6 +71,7 @@ def _check_numbers(request: LaunchRequest) -> None:
         "the number of steps": request.steps,
         "the checkpoint interval": request.checkpoint_every_steps,
         "the cost limit": request.max_cost_usd,
+        "the time that a request may wait": request.placement.valid_until_s,
     }
     for name, value in wanted.items():
         if value is not None and not value > 0:
@@ -114,28 +118,10 @@ async def choose_zones(cloud: Cloud, request: LaunchRequest, kind: AcceleratorTy
     Raises:
         UsageError: None of the zones will do, or the image does not fit.
     """
-    visible = await cloud.tpu.list_zones()
-    for zone in request.zones:
-        if zone not in visible:
-            raise UsageError(
-                f"the project {cloud.project} sees no zone {zone!r}",
-                hint=nearest(zone, visible) or f"it sees {', '.join(sorted(visible)[:5])}",
-            )
-    zones = tuple(dict.fromkeys(request.zones))
-    offered = await asyncio.gather(*map(cloud.tpu.list_accelerator_types, zones))
-    having = [zone for zone, types in zip(zones, offered, strict=True) if kind.name in types]
-    if not having:
-        elsewhere = [zone for zone in kind.zones if zone in visible]
-        raise UsageError(
-            f"{kind.name} is not offered in {', '.join(zones)}",
-            detail=f"{zones[0]} has {', '.join(sorted(offered[0])[:8])}",
-            hint=f"zones that have it: {', '.join(elsewhere[:5])}" if elsewhere else "",
-        )
+    having, warnings = await offering(cloud, kind.name, tuple(dict.fromkeys(request.zones)))
     images = await asyncio.gather(*map(cloud.tpu.list_runtime_versions, having))
     common = [name for name in images[0] if all(name in more for more in images[1:])]
-    dropped = [zone for zone in zones if zone not in having]
-    warnings = (f"{kind.name} is not offered in {', '.join(dropped)}",) if dropped else ()
-    return ZoneChoice(tuple(having), _runtime(request, kind, common), warnings)
+    return ZoneChoice(having, _runtime(request, kind, common), warnings)
 
 
 def _runtime(request: LaunchRequest, kind: AcceleratorType, available: list[str]) -> str:

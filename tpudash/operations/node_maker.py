@@ -9,32 +9,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
-from tpudash.domain.node import SPEC_METADATA_KEY, Node, NodeState
-from tpudash.domain.operation import OperationKind
-from tpudash.domain.resource_name import node_name
-from tpudash.domain.run import RecordError, RunSpec, decode_spec
-from tpudash.domain.run_state import age_text
-from tpudash.errors import (
-    CapacityError,
-    NotFoundError,
-    OperationFailedError,
-    OutcomeUnknownError,
-    TpudashError,
-    UnreachableError,
+from tpudash.domain.node import NodeState
+from tpudash.domain.resource_name import ResourceName, node_name, request_name
+from tpudash.errors import CapacityError, OperationFailedError, TpudashError
+from tpudash.operations.calls import template_of
+from tpudash.operations.making import (
+    Asking,
+    ZoneRefusedError,
+    ask_once,
+    check_still_wanted,
+    is_own,
+    is_ready,
+    name_taken,
+    went_away,
+    zone_refused,
 )
-from tpudash.operations.calls import labels_of, template_of
-from tpudash.operations.refusals import class_of, is_passing, leaves_doubt, refused
+from tpudash.operations.refusals import class_of, leaves_doubt
+from tpudash.operations.request_maker import RequestMaker
 from tpudash.operations.run_files import is_same_run
 
 if TYPE_CHECKING:
+    from tpudash.domain.node import Node
+    from tpudash.domain.run import RunSpec
     from tpudash.gateways.protocols import CloudOperation
     from tpudash.operations.course import Course
     from tpudash.operations.run_files import RunFiles
-
-
-class _ZoneRefusedError(CapacityError):
-    """A zone has no capacity; another one may."""
 
 
 class NodeMaker:
@@ -59,7 +58,7 @@ class NodeMaker:
             there = replace(spec, zone=zone)
             try:
                 await self._make_in(there)
-            except _ZoneRefusedError as error:
+            except ZoneRefusedError as error:
                 refusals.append(f"{zone}: {error.detail}")
                 self._course.say(f"{error.title}; {error.detail}")
                 last = error
@@ -74,27 +73,40 @@ class NodeMaker:
         raise exhausted
 
     async def _zones(self, spec: RunSpec) -> tuple[str, ...]:
-        """Return the candidate zones, that of a node which is there already before all others."""
+        """Return the candidate zones, where something of this attempt may be before all others."""
         if len(spec.zones) == 1:
             return spec.zones
-        there = []
+        first = []
+        known = self._course.tools.journal.find(self._course.operation_id)
+        if known is not None and known.unanswered is not None:
+            # What was asked for there and not answered may show itself at any moment.
+            zone = ResourceName.parse(known.unanswered).location
+            first += [zone] if zone in spec.zones else []
         for zone in spec.zones:
             node = await self._course.node(node_name(spec.project, zone, spec.node_id))
             if node is not None and is_own(node, spec) and not node.is_dead:
-                there.append(zone)
-        return tuple(dict.fromkeys((*there, *spec.zones)))
+                first.append(zone)
+            elif spec.placement.queued:
+                name = request_name(spec.project, zone, spec.node_id)
+                request = await self._course.request(name)
+                if request is not None and is_own(request, spec):
+                    first.append(zone)
+        return tuple(dict.fromkeys((*first, *spec.zones)))
 
     async def _make_in(self, spec: RunSpec) -> None:
+        if spec.placement.queued:
+            await RequestMaker(self._course, self._files, self._script).make_in(spec)
+            return
         name = node_name(spec.project, spec.zone, spec.node_id)
         found = await self._course.node(name)
         if found is not None:
             self._adopt(found, spec)
             await self._until_ready(name, spec, await self._accepted(name))
             return
-        await self._check_still_wanted(spec)
+        await check_still_wanted(self._course, self._files, spec)
         await self._files.write(spec)
         # From here on there may be a node, whatever happens to this process.
-        self._course.intend(f"creating {spec.node_id} in {spec.zone}", node=name)
+        self._course.intend(f"creating {spec.node_id} in {spec.zone}", node=name, creates=True)
         self._course.say(f"asking for {spec.accelerator_type} in {spec.zone}")
         operation = await self._create(name, spec)
         self._course.say(f"{spec.node_id} is being made in {spec.zone}", done=2)
@@ -111,70 +123,23 @@ class NodeMaker:
         accepted = known.accepted.get(name) if known is not None else None
         return None if accepted is None else await self._course.operation(accepted)
 
-    async def _check_still_wanted(self, spec: RunSpec) -> None:
-        """See that nobody asked for the run's end while this was under way."""
-        operations = self._course.tools.journal.operations()
-        known = [one.operation_id for one in operations]
-        later = known.index(self._course.operation_id) if self._course.operation_id in known else 0
-        ended = any(
-            one.kind is OperationKind.DELETE
-            for one in operations[later:]
-            if (one.run, one.project) == (spec.run, spec.project)
-        )
-        found = (await self._files.read(spec.run_url)).spec
-        is_deleted = found is not None and found.attempt == spec.attempt and found.deleted
-        if ended or is_deleted:
-            raise refused(f"run {spec.run} was deleted meanwhile; no node is made", ErrorClass.GONE)
-
     async def _create(self, name: str, spec: RunSpec) -> CloudOperation | None:
-        """Call CreateNode until it is accepted or refused; None when the node is there."""
-        tools = self._course.tools
         template = template_of(spec, self._script)
-        pause = tools.pause()
-        for _ in range(tools.pace.retries):
-            try:
-                tpu = await tools.tpu()
-                operation = await tpu.create_node(spec.zone, spec.node_id, template)
-            except OutcomeUnknownError as error:
-                return await self._settled(name, spec, error)
-            except TpudashError as error:
-                if class_of(error) is ErrorClass.NAME_TAKEN:
-                    node = await self._course.node(name)
-                    if node is not None:
-                        self._adopt(node, spec)
-                        return None
-                elif not _may_repeat(error):
-                    raise _judged(error, spec) from error
-                self._course.say(f"{error.title}; asking again")
-                last = error
-            else:
-                self._course.intend(
-                    f"{spec.node_id} is being created", node=name, cloud_operation=operation.name
-                )
-                return operation
-            await pause.wait()
-        raise last
 
-    async def _settled(
-        self, name: str, spec: RunSpec, error: OutcomeUnknownError
-    ) -> CloudOperation | None:
-        """Find out whether an unanswered CreateNode made its node; never by making another."""
-        pause = self._course.tools.pause()
-        self._course.say("CreateNode was not answered; looking whether the node is there")
-        while True:
+        async def is_there() -> bool:
             node = await self._course.node(name)
             if node is not None:
                 self._adopt(node, spec)
-                return None
-            if pause.waited_s > self._course.tools.pace.settle_s:
-                raise OutcomeUnknownError(
-                    f"it is not known whether {spec.node_id} will be made",
-                    detail=f"{error.title}; the cloud lists no such node "
-                    f"{age_text_of(pause.waited_s)} later",
-                    hint="do the same again in a while: it takes the node up if it is there",
-                    failure=error.failure,
-                ) from error
-            await pause.wait()
+            return node is not None
+
+        asking = Asking(
+            "CreateNode",
+            spec.node_id,
+            {"node": name},
+            lambda tpu: tpu.create_node(spec.zone, spec.node_id, template),
+            is_there,
+        )
+        return await ask_once(self._course, spec, asking)
 
     async def _until_ready(
         self, name: str, spec: RunSpec, operation: CloudOperation | None
@@ -189,32 +154,16 @@ class NodeMaker:
             node = await self._course.node(name)
             if node is not None:
                 absent.reset()
-                if self._is_ready(node, spec):
+                if is_ready(node, spec):
                     return
             elif operation is None or operation.done:
-                raise _went_away(spec)
+                raise went_away(spec)
             elif absent.waited_s > self._course.tools.pace.give_up_s:
                 # While its operation runs, why a node is not there is for the operation to tell.
-                raise _went_away(spec)
+                raise went_away(spec)
             state = "not listed yet" if node is None else node.state
             self._course.say(f"{spec.node_id} in {spec.zone} is {state}")
             await pause.wait()
-
-    def _is_ready(self, node: Node, spec: RunSpec) -> bool:
-        if node.is_dead:
-            failure = Failure(
-                ErrorClass.PREEMPTED_IN_CREATE,
-                f"{node.node_id} is {node.state}",
-                f"tpudash resume {spec.run} makes another one",
-                RetryPolicy.NEVER,
-            )
-            raise OperationFailedError(
-                f"{node.node_id} was taken away while it was made",
-                detail=failure.evidence,
-                hint=failure.advice,
-                failure=failure,
-            )
-        return node.state == NodeState.READY
 
     async def _rolled_back(self, name: str, spec: RunSpec, operation: CloudOperation) -> None:
         """Follow a failed creation until its node is gone, and raise why it failed.
@@ -239,13 +188,7 @@ class NodeMaker:
                     failure=failure,
                 )
             await pause.wait()
-        kind = _ZoneRefusedError if failure.retry is RetryPolicy.NEXT_ZONE else OperationFailedError
-        raise kind(
-            f"{spec.zone} could not provide {spec.accelerator_type}",
-            detail=failure.evidence,
-            hint=failure.advice,
-            failure=failure,
-        )
+        raise zone_refused(spec, failure)
 
     async def _note_failure(self, spec: RunSpec, error: TpudashError) -> None:
         """Write into `run.json` why there is no node, where there is none."""
@@ -259,79 +202,6 @@ class NodeMaker:
             await self._files.write(replace(spec, failure=told))
         except TpudashError as second:
             self._course.say(f"could not note the failure in run.json: {second.title}")
-
-
-def is_own(node: Node, spec: RunSpec) -> bool:
-    """Whether a node was made for this very attempt: by its labels and by its spec."""
-    if any(node.labels.get(key) != value for key, value in labels_of(spec).items()):
-        return False
-    try:
-        found = decode_spec(node.metadata.get(SPEC_METADATA_KEY, ""))
-    except RecordError:
-        return False
-    return (found.run_url, found.created) == (spec.run_url, spec.created)
-
-
-def name_taken(node: Node, course: Course) -> TpudashError:
-    """Return the refusal to use a node that somebody made for another purpose."""
-    return taken_error(node, age_text_of_node(node, course))
-
-
-def taken_error(node: Node, age: str) -> TpudashError:
-    """Return the error that says whose a node is that has the name we want."""
-    owner = node.owner or "somebody (it has no owner label)"
-    return refused(
-        f"the name {node.node_id} is taken in {node.zone}",
-        ErrorClass.NAME_TAKEN,
-        detail=f"it belongs to {owner}, is {node.state} and was made {age}",
-        hint="choose another name",
-    )
-
-
-def age_text_of_node(node: Node, course: Course) -> str:
-    """Return how long ago a node was made, in words."""
-    if node.create_time is None:
-        return "at an unknown time"
-    return f"{age_text(course.tools.clock.now() - node.create_time)} ago"
-
-
-def age_text_of(seconds: float) -> str:
-    """Return a number of seconds in words."""
-    return f"{seconds:.0f} s"
-
-
-def _may_repeat(error: TpudashError) -> bool:
-    """Whether a refused CreateNode may be asked for again: it surely made nothing."""
-    if error.failure is not None and error.failure.retry is RetryPolicy.SAME_PLACE:
-        return True
-    return isinstance(error, UnreachableError) or is_passing(error)
-
-
-def _judged(error: TpudashError, spec: RunSpec) -> TpudashError:
-    """Return a refusal at the call as one of its zone alone, where it is that."""
-    failure = error.failure
-    if failure is None or failure.retry is not RetryPolicy.NEXT_ZONE:
-        return error
-    if failure.error_class is ErrorClass.QUOTA:
-        return error
-    return _ZoneRefusedError(
-        f"{spec.zone} could not provide {spec.accelerator_type}",
-        detail=failure.evidence,
-        hint=failure.advice,
-        failure=failure,
-    )
-
-
-def _went_away(spec: RunSpec) -> TpudashError:
-    failure = Failure(
-        ErrorClass.GONE,
-        f"{spec.node_id} is not listed any more",
-        f"tpudash resume {spec.run} makes another one",
-        RetryPolicy.NEVER,
-    )
-    return NotFoundError(
-        f"{spec.node_id} was deleted while it was made", hint=failure.advice, failure=failure
-    )
 
 
 def _no_capacity(spec: RunSpec, refusals: list[str], last: TpudashError | None) -> TpudashError:

@@ -55,10 +55,11 @@ class LaunchPayload:
 
 @dataclass(frozen=True, kw_only=True)
 class ResumePayload:
-    """A further attempt, and the nodes of earlier ones that have to go first."""
+    """A further attempt, and the nodes and requests of earlier ones that have to go first."""
 
     spec: RunSpec
     doomed: tuple[Doomed, ...] = ()
+    requests: tuple[str, ...] = ()
     operation_id: str | None = None
 
 
@@ -77,12 +78,49 @@ class DeletePayload:
     runs: tuple[DoomedRun, ...] = ()
 
 
-Payload: TypeAlias = LaunchPayload | ResumePayload | DeletePayload
+@dataclass(frozen=True, kw_only=True)
+class SupervisePayload:
+    """A run that is to be resumed by itself, and the limits of that.
+
+    Attributes:
+        zones: Candidate zones from now on; empty keeps the run's own.
+        queued: Whether nodes are asked for by queued resources; None keeps the run's own way.
+        operation_id: The unfinished supervision that it goes on with.
+    """
+
+    project: str
+    run: str
+    owner: str
+    run_url: str
+    created: datetime
+    max_attempts: int
+    max_cost_usd: float | None = None
+    resume_stalled: bool = False
+    zones: tuple[str, ...] = ()
+    queued: bool | None = None
+    valid_until_s: float | None = None
+    operation_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandDownPayload:
+    """A supervision that is to end, wherever it goes on."""
+
+    project: str
+    run: str
+    run_url: str
+
+
+Payload: TypeAlias = (
+    LaunchPayload | ResumePayload | DeletePayload | SupervisePayload | StandDownPayload
+)
 
 _KINDS: Final[Mapping[OperationKind, type[Payload]]] = {
     OperationKind.LAUNCH: LaunchPayload,
     OperationKind.RESUME: ResumePayload,
     OperationKind.DELETE: DeletePayload,
+    OperationKind.SUPERVISE: SupervisePayload,
+    OperationKind.STAND_DOWN: StandDownPayload,
 }
 
 

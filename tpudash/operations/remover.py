@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.node import TRANSIENT_STATES, Node, NodeState
 from tpudash.domain.request import FINISHED_REQUEST_STATES, QueuedResource, RequestState
+from tpudash.domain.resource_name import is_same_resource
 from tpudash.errors import NotFoundError, OperationFailedError, OutcomeUnknownError, TpudashError
 from tpudash.operations.payload import Doomed
 from tpudash.operations.refusals import is_passing, refused
@@ -114,7 +115,8 @@ class Remover:
     async def _remove_nodes_of(self, request: QueuedResource) -> None:
         for name in request.node_names:
             node = await self._course.node(name)
-            if node is not None:
+            made_by = node.queued_resource if node is not None else None
+            if node is not None and made_by and is_same_resource(made_by, request.name):
                 await self.remove_node(doomed_of(node))
 
     async def _ask_to_delete_request(self, request: QueuedResource) -> None:

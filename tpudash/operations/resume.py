@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.node import Node, NodeState
 from tpudash.domain.operation import OperationKind, Plan
-from tpudash.domain.resource_name import node_name
+from tpudash.domain.resource_name import is_same_resource, node_name
 from tpudash.domain.run import Run, RunSpec, RunState
 from tpudash.errors import NotFoundError, UnreachableError
 from tpudash.operations import calls
+from tpudash.operations.changes import changed_spec
 from tpudash.operations.desk import Desk, Survey, nearest, with_bundle, with_definite_node
 from tpudash.operations.node_maker import NodeMaker
 from tpudash.operations.payload import Doomed, ResumePayload
@@ -20,6 +21,7 @@ from tpudash.operations.remover import Remover, doomed_of
 from tpudash.operations.run_files import RunFiles, newest_checkpoint
 
 if TYPE_CHECKING:
+    from tpudash.domain.operation import ResumeChanges
     from tpudash.domain.run_state import RunEvidence
     from tpudash.operations.course import Course
 
@@ -29,7 +31,7 @@ _RESUMABLE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class FoundRun:
     """The run that is to go on, as far as anybody can know it."""
 
     run: Run
@@ -38,27 +40,44 @@ class _Found:
     warnings: tuple[str, ...] = ()
 
 
-async def plan_resume(desk: Desk, name: str) -> Plan:
+async def plan_resume(desk: Desk, name: str, changes: ResumeChanges | None = None) -> Plan:
     """Look at a run and say how it would go on; changes nothing.
 
+    Args:
+        desk: Where plans are made.
+        name: The run.
+        changes: What is to be different from now on.
+
     Raises:
+        UsageError: The type is offered in none of the zones that are to be tried.
         NotFoundError: There is no such run.
         RefusedError: It is training, starting, waiting or finished.
         UnreachableError: What it is doing can't be found out now.
         TpudashError: The cloud could not be asked.
     """
     survey = await desk.survey(only=name)
-    found = await _find(desk, survey, name)
+    found = await find_run(desk, survey, name)
     payload = _begun_resume(desk, found)
     if payload is None:
         _check_may_resume(desk, found)
         payload = _payload(desk, found)
+        if changes is not None:
+            changed, notes = await changed_spec(desk, survey.cloud, payload.spec, changes)
+            payload = replace(payload, spec=changed)
+            found = replace(found, warnings=(*found.warnings, *notes))
     step = await newest_checkpoint(survey.cloud.bucket, found.spec.run_url)
     script = (await desk.tools.bundle()).startup_script
     return _plan(desk, found, payload, step, script)
 
 
-async def _find(desk: Desk, survey: Survey, name: str) -> _Found:
+async def find_run(desk: Desk, survey: Survey, name: str) -> FoundRun:
+    """Return the run of a name, with its node as it is for sure.
+
+    Raises:
+        NotFoundError: There is none.
+        RefusedError: There are several.
+        UnreachableError: What it is doing can't be found out now.
+    """
     known = [one for one in survey.of(name) if one.spec is not None]
     if not known:
         raise await _not_found(desk, survey, name)
@@ -78,7 +97,7 @@ async def _find(desk: Desk, survey: Survey, name: str) -> _Found:
         warnings.append("a damaged run.json will be set aside under another name")
     if spec.owner != desk.owner:
         warnings.append(f"{name} belongs to {spec.owner}, and goes on belonging to them")
-    return _Found(run, spec, evidence, tuple(warnings))
+    return FoundRun(run, spec, evidence, tuple(warnings))
 
 
 def _chosen(desk: Desk, known: list[RunEvidence]) -> RunEvidence:
@@ -112,7 +131,7 @@ async def _not_found(desk: Desk, survey: Survey, name: str) -> NotFoundError:
     )
 
 
-def _begun_resume(desk: Desk, found: _Found) -> ResumePayload | None:
+def _begun_resume(desk: Desk, found: FoundRun) -> ResumePayload | None:
     """Return the same resume as it was begun here and not ended, unless the run is past it."""
     if found.run.state in {RunState.TRAINING, RunState.FINISHED}:
         return None
@@ -130,7 +149,7 @@ def _begun_resume(desk: Desk, found: _Found) -> ResumePayload | None:
     return None
 
 
-def _check_may_resume(desk: Desk, found: _Found) -> None:
+def _check_may_resume(desk: Desk, found: FoundRun) -> None:
     """See that the run is at rest for sure.
 
     Raises:
@@ -173,7 +192,7 @@ def _check_may_resume(desk: Desk, found: _Found) -> None:
     )
 
 
-def _payload(desk: Desk, found: _Found) -> ResumePayload:
+def _payload(desk: Desk, found: FoundRun) -> ResumePayload:
     spec, evidence = found.spec, found.evidence
     own = [node for node in evidence.nodes if node.owner == spec.owner]
     never_lived = (
@@ -184,10 +203,13 @@ def _payload(desk: Desk, found: _Found) -> ResumePayload:
     attempt = evidence.attempt if is_spare else evidence.attempt + 1
     further = spec.begun_again(attempt, desk.tools.clock.now())
     further = replace(further, cost_per_hour_usd=desk.highest_rate(further))
-    return ResumePayload(spec=further, doomed=tuple(map(doomed_of, own)))
+    dead = [one.name for one in evidence.requests if one.owner == spec.owner]
+    return ResumePayload(spec=further, doomed=tuple(map(doomed_of, own)), requests=tuple(dead))
 
 
-def _plan(desk: Desk, found: _Found, payload: ResumePayload, step: int | None, script: str) -> Plan:
+def _plan(
+    desk: Desk, found: FoundRun, payload: ResumePayload, step: int | None, script: str
+) -> Plan:
     spec, run = payload.spec, found.run
     live = [node for node in found.evidence.nodes if _is_live(node, payload.doomed)]
     warnings = list(found.warnings)
@@ -206,11 +228,7 @@ def _plan(desk: Desk, found: _Found, payload: ResumePayload, step: int | None, s
                 for one in payload.doomed
                 for call in (calls.delete_node(one), calls.await_gone(one.name))
             ),
-            *(
-                calls.delete_request(name, "once it is SUSPENDED")
-                for one in payload.doomed
-                for name in one.requests
-            ),
+            *(calls.delete_request(name, "once it is SUSPENDED") for name in _requests(payload)),
             calls.write_spec(spec),
             *calls.create_in_each_zone(spec, script),
             calls.await_ready(spec),
@@ -227,7 +245,7 @@ def _plan(desk: Desk, found: _Found, payload: ResumePayload, step: int | None, s
     )
 
 
-def _effects(found: _Found, spec: RunSpec, step: int | None) -> tuple[str, ...]:
+def _effects(found: FoundRun, spec: RunSpec, step: int | None) -> tuple[str, ...]:
     run = found.run
     effects = []
     if run.state in {RunState.DELETED, RunState.FAILED}:
@@ -244,6 +262,15 @@ def _effects(found: _Found, spec: RunSpec, step: int | None) -> tuple[str, ...]:
     return tuple(effects)
 
 
+def _requests(payload: ResumePayload) -> tuple[str, ...]:
+    """Return the requests to delete, each once, however its project is written."""
+    found: list[str] = []
+    for name in (*payload.requests, *(name for one in payload.doomed for name in one.requests)):
+        if not any(is_same_resource(name, one) for one in found):
+            found.append(name)
+    return tuple(found)
+
+
 def _is_live(node: Node, doomed: tuple[Doomed, ...]) -> bool:
     is_meant = any(one.name == node.name for one in doomed)
     return is_meant and not node.is_dead and node.state != NodeState.DELETING
@@ -258,8 +285,7 @@ async def apply_resume(course: Course, payload: ResumePayload) -> str:
     remover, files, spec = Remover(course), RunFiles(course), payload.spec
     for doomed in payload.doomed:
         await remover.remove_node(doomed)
-    requests = dict.fromkeys(name for one in payload.doomed for name in one.requests)
-    for name in requests:
+    for name in _requests(payload):
         await remover.remove_request(name)
     course.say(f"the old node of {spec.run} is gone", done=1)
     bundle = await course.tools.bundle()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass, field, replace
-from random import SystemRandom
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tpudash.clock import SystemClock
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.operation import (
@@ -19,57 +17,47 @@ from tpudash.domain.operation import (
     OperationState,
     Plan,
 )
+from tpudash.domain.runtimes import default_runtime
 from tpudash.errors import NotFoundError, OperationFailedError, TpudashError
-from tpudash.operations import delete, launch, resume
+from tpudash.operations import delete, launch, resume, supervise
 from tpudash.operations.awaiting import first_step
-from tpudash.operations.bundle import TrainerBundle, make_bundle
-from tpudash.operations.course import Course, Pace, Tools
+from tpudash.operations.course import Course, Tools
 from tpudash.operations.desk import Desk
 from tpudash.operations.journal import JournalledOperation
+from tpudash.operations.options import OperationsOptions
 from tpudash.operations.owner import default_owner
-from tpudash.operations.payload import DeletePayload, LaunchPayload, Payload, ResumePayload
+from tpudash.operations.payload import (
+    LaunchPayload,
+    Payload,
+    ResumePayload,
+    StandDownPayload,
+    SupervisePayload,
+)
+from tpudash.operations.progress import progress_of, project_of, steps_of
+from tpudash.operations.reconcile import reconcile
 from tpudash.operations.refusals import failure_for, leaves_doubt
-from tpudash.domain.runtimes import default_runtime
+from tpudash.operations.supervisor import SupervisionOverError, Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from random import Random
 
-    from tpudash.clock import Clock
-    from tpudash.domain.failure import CloudStatus
-    from tpudash.domain.operation import LaunchRequest
+    from tpudash.domain.operation import LaunchRequest, ResumeChanges, SupervisionWish
+    from tpudash.operations.bundle import TrainerBundle
     from tpudash.operations.course import Connecting
     from tpudash.operations.desk import Rate
     from tpudash.operations.journal import Journal
 
     Report = Callable[[OperationProgress], None]
-    Classify = Callable[[CloudStatus], Failure]
 
 logger = logging.getLogger(__name__)
 
 FORMER_END: Final = "another operation took its place"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationsOptions:
-    """What has a sensible default.
-
-    Attributes:
-        buckets: Buckets in which runs are looked for besides those that nodes name.
-        classify: Names the cause of an error that arrived inside a long-running operation.
-        make_bundle: Packs the trainer; called once, in a thread.
-    """
-
-    buckets: Sequence[str] = ()
-    clock: Clock = field(default_factory=SystemClock)
-    random: Random = field(default_factory=SystemRandom)
-    classify: Classify = lambda status: _classify(status)  # noqa: PLW0108  imported when first used
-    make_bundle: Callable[[], TrainerBundle] = make_bundle
-    pace: Pace = field(default_factory=Pace)
+_MAKING: Final = frozenset({OperationKind.LAUNCH, OperationKind.RESUME})
+_RUN_KINDS: Final = (LaunchPayload, ResumePayload)
 
 
 class Operations:
-    """Launch, resume and delete (`tpudash.domain.operation.OperationsPort`).
+    """Launch, resume, delete and supervise (`tpudash.domain.operation.OperationsPort`).
 
     Each operation that was started is a task of this object. Cancelling it ends our following and
     never the cloud's work: the journal keeps the operation, and `follow` takes it up again.
@@ -130,13 +118,21 @@ class Operations:
         """Check the request against the cloud and return the plan; changes nothing."""
         return await launch.plan_launch(self._desk, request)
 
-    async def plan_resume(self, run: str) -> Plan:
+    async def plan_resume(self, run: str, changes: ResumeChanges | None = None) -> Plan:
         """Return the plan to continue a run on a new node; changes nothing."""
-        return await resume.plan_resume(self._desk, run)
+        return await resume.plan_resume(self._desk, run, changes)
 
     async def plan_delete(self, targets: Sequence[str]) -> Plan:
         """Return the plan to delete runs (by name) or nodes (by full name); changes nothing."""
         return await delete.plan_delete(self._desk, targets)
+
+    async def plan_supervise(self, run: str, wish: SupervisionWish) -> Plan:
+        """Return the plan to have a run resumed by itself; changes nothing."""
+        return await supervise.plan_supervise(self._desk, run, wish)
+
+    async def plan_stand_down(self, run: str) -> Plan:
+        """Return the plan to end the supervision of a run; changes nothing."""
+        return await supervise.plan_stand_down(self._desk, run)
 
     def start(self, plan: Plan) -> OperationProgress:
         """Carry out a confirmed plan in the background.
@@ -146,16 +142,16 @@ class Operations:
             RefusedError: An operation on the same run is going on.
         """
         payload = plan.payload
-        if not isinstance(payload, LaunchPayload | ResumePayload | DeletePayload):
+        if not isinstance(payload, Payload):
             msg = "this plan was not made here"
             raise TypeError(msg)
         self._journal.prepare()
         now = self._clock.now()
-        former = None if isinstance(payload, DeletePayload) else payload.operation_id
+        former: str | None = getattr(payload, "operation_id", None)
         operation = JournalledOperation(
             operation_id=former or self._new_id(plan),
             kind=plan.kind,
-            project=_project_of(payload),
+            project=project_of(payload),
             run=plan.run,
             title=plan.title,
             started=now,
@@ -169,15 +165,25 @@ class Operations:
         """Return what was begun on this machine and has not ended, here or in other sessions."""
         return self._journal.unfinished()
 
+    async def reconcile(self) -> None:
+        """End in the journal what has come to its end since; asks only when there is something.
+
+        Raises:
+            TpudashError: What there is could not be listed.
+        """
+        if self._journal.unfinished():
+            reconcile(self._tools, await self._desk.survey())
+
     def left_behind(self, project: str) -> tuple[OperationProgress, ...]:
         """Return what was begun on this machine, has not ended, and is not followed here."""
         found = []
         for one in self._journal.unfinished(project):
             if one.operation_id in self._progress:
                 continue
-            is_held = one.run is not None and self._journal.is_held(one.run)
+            lock = _lock_of(one)
+            is_held = lock is not None and self._journal.is_held(lock)
             state = OperationState.RUNNING if is_held else OperationState.INTERRUPTED
-            found.append(replace(_progress_of(one), state=state))
+            found.append(replace(progress_of(one), state=state))
         return tuple(found)
 
     def follow(self, operation_id: str) -> OperationProgress:
@@ -195,7 +201,7 @@ class Operations:
                 f"there is no operation {operation_id!r}", hint=f"see {self._journal.path}"
             )
         if operation.is_finished:
-            return _progress_of(operation)
+            return progress_of(operation)
         if operation.payload is None:
             raise OperationFailedError(
                 f"operation {operation_id} was begun by another version of tpudash",
@@ -218,7 +224,7 @@ class Operations:
         await asyncio.wait({task})
         progress = self._progress[operation_id]
         payload = self._payloads[operation_id]
-        if progress.state != OperationState.DONE or isinstance(payload, DeletePayload):
+        if progress.state != OperationState.DONE or not isinstance(payload, _RUN_KINDS):
             return progress
 
         def tell(message: str) -> None:
@@ -229,6 +235,24 @@ class Operations:
         state = OperationState.DONE if failure is None else OperationState.FAILED
         self._move(operation_id, message=message, state=state, failure=failure)
         return self._progress[operation_id]
+
+    async def carried_out(self, plan: Plan) -> OperationProgress:
+        """Carry a plan out and return how it ended; what a supervisor does with its plans."""
+        return await self._ended(self.start(plan))
+
+    async def taken_up(self, operation_id: str) -> OperationProgress:
+        """Take up an operation and return how it ended, even one that had ended in doubt here."""
+        task = self._tasks.get(operation_id)
+        if task is not None and task.done():
+            del self._tasks[operation_id], self._progress[operation_id]
+        return await self._ended(self.follow(operation_id))
+
+    async def _ended(self, begun: OperationProgress) -> OperationProgress:
+        task = self._tasks.get(begun.operation_id)
+        if task is None:
+            return begun
+        await asyncio.wait({task})
+        return self._progress[begun.operation_id]
 
     async def aclose(self) -> None:
         """Stop following. What the cloud was asked for goes on, and the journal knows of it."""
@@ -248,8 +272,9 @@ class Operations:
         payload = operation.payload
         assert payload is not None  # noqa: S101  every caller saw to it
         holding = contextlib.ExitStack()
-        if operation.run is not None and operation.kind is not OperationKind.DELETE:
-            holding.enter_context(self._journal.held(operation.run))
+        lock = _lock_of(operation)
+        if lock is not None and operation.kind in {*_MAKING, OperationKind.SUPERVISE}:
+            holding.enter_context(self._journal.held(lock))
         try:
             if is_new:
                 self._journal.begin(operation)
@@ -260,7 +285,7 @@ class Operations:
         known = operation.operation_id
         self._payloads[known] = payload
         self._progress[known] = replace(
-            _progress_of(operation), updated=self._clock.now(), steps_total=_steps_of(payload)
+            progress_of(operation), updated=self._clock.now(), steps_total=steps_of(payload)
         )
         self._tasks[known] = asyncio.create_task(self._carry_out(known, payload), name=known)
         self._tasks[known].add_done_callback(lambda _: holding.close())
@@ -269,14 +294,16 @@ class Operations:
 
     def _end_former(self, operation: JournalledOperation) -> None:
         """Close what was begun before on the same run and is nobody's work any more."""
-        if operation.run is None:
-            return
-        is_ours = operation.kind is not OperationKind.DELETE
-        if not is_ours and self._journal.is_held(operation.run):
-            # Whoever is making a node of it sees the deletion before the next CreateNode.
-            return
+        kind = operation.kind
         for one in self._journal.unfinished(operation.project):
-            if one.run == operation.run and one.operation_id != operation.operation_id:
+            if one.run is None or one.run != operation.run or one is operation:
+                continue
+            if one.operation_id == operation.operation_id or not _replaces(kind, one.kind):
+                continue
+            lock = _lock_of(one)
+            is_ours = kind in {*_MAKING, OperationKind.SUPERVISE}
+            # Whoever works on it sees a deletion, or that it was switched off, by itself.
+            if is_ours or lock is None or not self._journal.is_held(lock):
                 self._journal.end(one.operation_id, OperationState.FAILED, FORMER_END)
 
     async def _carry_out(self, operation_id: str, payload: Payload) -> None:
@@ -305,6 +332,12 @@ class Operations:
             return await launch.apply_launch(course, payload)
         if isinstance(payload, ResumePayload):
             return await resume.apply_resume(course, payload)
+        if isinstance(payload, SupervisePayload):
+            known = self._journal.find(course.operation_id)
+            tries = known.tries if known is not None else 0
+            return await Supervisor(course, self._desk, self, payload, tries).run()
+        if isinstance(payload, StandDownPayload):
+            return await supervise.apply_stand_down(course, payload)
         return await delete.apply_delete(course, payload)
 
     def _fail(self, operation_id: str, error: TpudashError) -> None:
@@ -314,7 +347,7 @@ class Operations:
         if error.detail and error.detail != failure.evidence:
             failure = replace(failure, evidence=error.detail)
         state = OperationState.FAILED
-        if leaves_doubt(error):
+        if leaves_doubt(error) and not isinstance(error, SupervisionOverError):
             # Not ended in the journal: it is taken up again when somebody follows it.
             state = OperationState.UNKNOWN
         else:
@@ -351,30 +384,16 @@ class Operations:
         return self._bundle
 
 
-def _project_of(payload: Payload) -> str:
-    return payload.project if isinstance(payload, DeletePayload) else payload.spec.project
+def _lock_of(operation: JournalledOperation) -> str | None:
+    """Return what an operation holds while somebody works on it, or None."""
+    if operation.run is None:
+        return None
+    is_supervision = operation.kind is OperationKind.SUPERVISE
+    return supervise.lock_of(operation.run) if is_supervision else operation.run
 
 
-def _progress_of(operation: JournalledOperation) -> OperationProgress:
-    return OperationProgress(
-        operation_id=operation.operation_id,
-        kind=operation.kind,
-        run=operation.run,
-        state=operation.state,
-        message=operation.message or operation.title,
-        started=operation.started,
-        updated=operation.updated,
-        nodes=operation.nodes,
-    )
-
-
-def _steps_of(payload: Payload) -> int:
-    if isinstance(payload, DeletePayload):
-        return len(payload.doomed) + len(payload.requests)
-    return launch.STEPS_TOTAL
-
-
-def _classify(status: CloudStatus) -> Failure:
-    from tpudash.diagnostics.classifier import classify
-
-    return classify(status)
+def _replaces(kind: OperationKind, former: OperationKind) -> bool:
+    """Whether an operation makes one of another kind on the same run pointless."""
+    if kind in {OperationKind.STAND_DOWN, OperationKind.SUPERVISE}:
+        return former in {OperationKind.SUPERVISE, OperationKind.STAND_DOWN}
+    return kind is OperationKind.DELETE or former is not OperationKind.SUPERVISE

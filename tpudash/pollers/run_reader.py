@@ -7,15 +7,16 @@ where it is.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tpudash.domain.node import OWNER_LABEL, RUN_LABEL, SPEC_METADATA_KEY
+from tpudash.domain.node import OWNER_LABEL, SPEC_METADATA_KEY
 from tpudash.domain.run import (
     AttemptRecord,
     RecordError,
     RunResult,
     RunSpec,
+    Supervision,
     decode_record,
     decode_spec,
     run_url_of,
@@ -25,7 +26,7 @@ from tpudash.domain.run_state import PATIENCE, Patience, RunEvidence, derive_run
 from tpudash.errors import NotFoundError, TpudashError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tpudash.clock import Clock
     from tpudash.domain.node import Node, NodeListing
@@ -40,6 +41,7 @@ PARALLEL_READS: Final = 8
 
 RUN_FILE: Final = "run.json"
 RESULT_FILE: Final = "result.json"
+SUPERVISOR_FILE: Final = "supervisor.json"
 ATTEMPTS_FOLDER: Final = "attempts"
 UNKNOWN_OWNER: Final = "unknown"
 
@@ -74,6 +76,7 @@ class _Records:
     spec: RunSpec | None = None
     attempts: tuple[AttemptRecord, ...] = ()
     result: RunResult | None = None
+    supervision: Supervision | None = None
     problems: tuple[str, ...] = ()
     unread: bool = False
 
@@ -166,6 +169,7 @@ class RunReader:
             unreachable=silent,
             problems=(*sketch.problems, *records.problems),
             records_unread=records.unread,
+            supervision=records.supervision,
         )
 
     async def _records(self, url: str) -> _Records:
@@ -175,16 +179,19 @@ class RunReader:
             # What was read before is kept: its own time stamps tell how old it is.
             before = self._last_known.get(url, _Records())
             problem = f"its records could not be read ({error})"
-            return _Records(before.spec, before.attempts, before.result, (problem,), unread=True)
+            return replace(before, problems=(problem,), unread=True)
         self._last_known[url] = records
         return records
 
     async def _read_records(self, url: str) -> _Records:
         problems: list[str] = []
-        spec, result, files = await asyncio.gather(
+        spec, result, supervision, files = await asyncio.gather(
             self._decoded(f"{url}/{RUN_FILE}", decode_spec, problems),
             self._decoded(
                 f"{url}/{RESULT_FILE}", lambda data: decode_record(RunResult, data), problems
+            ),
+            self._decoded(
+                f"{url}/{SUPERVISOR_FILE}", lambda data: decode_record(Supervision, data), problems
             ),
             self._listed(f"{url}/{ATTEMPTS_FOLDER}"),
         )
@@ -195,7 +202,7 @@ class RunReader:
         attempts = sorted(
             (record for record in found if record is not None), key=lambda one: one.attempt
         )
-        return _Records(spec, tuple(attempts), result, tuple(sorted(problems)))
+        return _Records(spec, tuple(attempts), result, supervision, tuple(sorted(problems)))
 
     async def _attempt(
         self, url: str, problems: list[str], *, is_newest: bool
@@ -245,7 +252,7 @@ def sketch_runs(
     for node in nodes:
         if node.run is None:
             continue
-        own, problem = _spec_of(node)
+        own, problem = _spec_of(node.metadata, node.run, f"node {node.node_id}")
         if own is None:
             without_spec.append((node, problem))
             continue
@@ -258,9 +265,14 @@ def sketch_runs(
         if problem:
             sketch.problems.append(problem)
     for request in requests:
-        run = request.labels.get(RUN_LABEL)
-        if run:
-            _sketch_of(sketches, run, None).requests.append(request)
+        if request.run is None:
+            continue
+        # Before its node is made, a request is all that tells another machine of a run.
+        asked, _ = _spec_of(request.metadata, request.run, f"request {request.request_id}")
+        sketch = _sketch_of(sketches, request.run, asked.run_url if asked else None)
+        sketch.requests.append(request)
+        if asked is not None:
+            sketch.specs.append(asked)
     return sketches
 
 
@@ -274,16 +286,18 @@ def _sketch_of(sketches: list[_Sketch], name: str, url: str | None) -> _Sketch:
     return sketches[-1]
 
 
-def _spec_of(node: Node) -> tuple[RunSpec | None, str]:
-    text = node.metadata.get(SPEC_METADATA_KEY)
+def _spec_of(
+    metadata: Mapping[str, str], run: str | None, where: str
+) -> tuple[RunSpec | None, str]:
+    text = metadata.get(SPEC_METADATA_KEY)
     if not text:
         return None, ""
     try:
         spec = decode_spec(text)
     except RecordError as error:
-        return None, f"the spec of node {node.node_id} can't be used: {error}"
-    if spec.run != node.run:
-        return None, f"node {node.node_id} is labelled {node.run} and its spec says {spec.run}"
+        return None, f"the spec of {where} can't be used: {error}"
+    if spec.run != run:
+        return None, f"{where} is labelled {run} and its spec says {spec.run}"
     return spec, ""
 
 

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tpudash.domain.failure import CloudStatus, ErrorClass, Failure, Origin, RetryPolicy
 from tpudash.domain.node import RUN_LABEL, Node, NodeListing, NodeState, NodeTemplate
-from tpudash.domain.request import QueuedResource, RequestListing, RequestState
-from tpudash.domain.resource_name import ResourceName, node_name
+from tpudash.domain.request import (
+    WAITING_REQUEST_STATES,
+    QueuedResource,
+    RequestListing,
+    RequestState,
+    RequestTemplate,
+)
+from tpudash.domain.resource_name import ResourceName, node_name, request_name
 from tpudash.errors import NotFoundError, OperationFailedError, TpudashError
 from tpudash.gateways.protocols import Cloud, CloudOperation
 
@@ -71,10 +77,12 @@ class FakeWorld:
     requests: dict[str, QueuedResource] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     buckets: set[str] = field(default_factory=lambda: {BUCKET})
+    templates: dict[str, RequestTemplate] = field(default_factory=dict)
     operations: dict[str, CloudOperation] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     stocked_out: set[str] = field(default_factory=set)
     unreachable: tuple[str, ...] = ()
+    bucket_location: str | None = "us-central1"
     before: Callable[[str, str], None] = lambda method, target: None
     after: Callable[[str, str], None] = lambda method, target: None
     most_live: int = 0
@@ -120,6 +128,36 @@ class FakeWorld:
         elif node is not None and node.state == NodeState.CREATING:
             self.set_state(operation.target, NodeState.READY)
         self.operations[name] = replace(operation, done=True, error=error)
+
+    def serve(self, request: QueuedResource) -> None:
+        """Move a request on by one state; without capacity it waits, and fails when it may not."""
+        template = self.templates[request.name]
+        state, failure = request.state, None
+        if state == RequestState.ACCEPTED:
+            state = RequestState.WAITING_FOR_RESOURCES
+        elif state == RequestState.WAITING_FOR_RESOURCES and request.zone in self.stocked_out:
+            made = request.create_time or self.clock.now()
+            if template.valid_until and self.clock.now() - made >= template.valid_until:
+                state, failure = RequestState.FAILED, "the validity interval ended"
+        elif state == RequestState.WAITING_FOR_RESOURCES:
+            state = RequestState.PROVISIONING
+            (name,) = request.node_names
+            node = self.made(
+                name,
+                NodeState.CREATING,
+                labels=request.labels,
+                metadata=request.metadata,
+                # The service writes the project's number where the client wrote its id.
+                queued_resource=request.name.replace(f"projects/{PROJECT}/", "projects/4711/"),
+            )
+            self.nodes[name] = replace(node, scheduling=template.node.scheduling)
+            self.note_live()
+        elif state == RequestState.PROVISIONING:
+            state = RequestState.ACTIVE
+            (name,) = request.node_names
+            if name in self.nodes and self.nodes[name].state == NodeState.CREATING:
+                self.set_state(name, NodeState.READY)
+        self.requests[request.name] = replace(request, state=state, failure=failure)
 
     def note_live(self) -> None:
         runs = {node.run for node in self.nodes.values() if node.run}
@@ -187,6 +225,8 @@ class FakeTpu:
 
     async def get_operation(self, name: str) -> CloudOperation:
         self._enter("get_operation", name)
+        if name not in self.world.operations:
+            return CloudOperation(name, done=True)
         current = self.world.operations[name]
         self.world.tick(name)
         return current
@@ -200,21 +240,51 @@ class FakeTpu:
         request = self.world.requests.get(name)
         if request is None:
             raise refusal(ErrorClass.GONE, f"{name} was not found")
+        if request.state in WAITING_REQUEST_STATES and name in self.world.templates:
+            self.world.serve(request)
         if request.state == RequestState.SUSPENDING:
             self.world.requests[name] = replace(request, state=RequestState.SUSPENDED)
-        has_nodes = any(node in self.world.nodes for node in request.node_names)
+        has_nodes = any(
+            node in self.world.nodes and not self.world.nodes[node].is_dead
+            for node in request.node_names
+        )
         if request.state == RequestState.ACTIVE and not has_nodes:
             self.world.requests[name] = replace(request, state=RequestState.SUSPENDING)
         return request
 
+    async def create_request(
+        self, zone: str, request_id: str, template: RequestTemplate
+    ) -> CloudOperation:
+        name = request_name(PROJECT, zone, request_id)
+        self._enter("create_request", name)
+        if name in self.world.requests:
+            raise refusal(ErrorClass.NAME_TAKEN, f"{name} already exists")
+        self.world.requests[name] = QueuedResource(
+            name=name,
+            state=RequestState.ACCEPTED,
+            create_time=self.world.clock.now(),
+            node_names=(node_name(PROJECT, zone, template.node_id),),
+            accelerator_type=template.node.accelerator_type,
+            labels=dict(template.node.labels),
+            metadata=dict(template.node.metadata),
+        )
+        self.world.templates[name] = template
+        self.world.after("create_request", name)
+        return CloudOperation(f"{name}/operation", done=True)
+
     async def delete_request(self, name: str, *, force: bool = False) -> CloudOperation:
         self._enter("delete_request", name)
+        if name not in self.world.requests:
+            raise refusal(ErrorClass.GONE, f"{name} was not found")
         if self.world.requests[name].state not in {
             RequestState.SUSPENDED,
+            RequestState.FAILED,
+            RequestState.ACCEPTED,
             RequestState.WAITING_FOR_RESOURCES,
         }:
             raise refusal(ErrorClass.BAD_REQUEST, "delete is not supported in this state")
         del self.world.requests[name]
+        self.world.after("delete_request", name)
         return CloudOperation("op", done=True)
 
     async def list_zones(self) -> tuple[str, ...]:
@@ -263,6 +333,10 @@ class FakeBucket:
         self.world.files[url] = data
         self.world.after("write", url)
         return True
+
+    async def location(self, url: str) -> str | None:
+        self._enter("location", url)
+        return self.world.bucket_location
 
     async def rename(self, url: str, new_url: str) -> None:
         self._enter("rename", url)

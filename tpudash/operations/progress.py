@@ -1,0 +1,51 @@
+"""How far operations got, in the form that screens and commands show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpudash.domain.operation import OperationProgress
+from tpudash.operations.launch import STEPS_TOTAL
+from tpudash.operations.payload import (
+    DeletePayload,
+    LaunchPayload,
+    ResumePayload,
+    StandDownPayload,
+    SupervisePayload,
+)
+
+if TYPE_CHECKING:
+    from tpudash.operations.journal import JournalledOperation
+    from tpudash.operations.payload import Payload
+
+
+def project_of(payload: Payload) -> str:
+    """Return the project that a payload is about."""
+    if isinstance(payload, LaunchPayload | ResumePayload):
+        return payload.spec.project
+    return payload.project
+
+
+def progress_of(operation: JournalledOperation) -> OperationProgress:
+    """Return how far an operation got, by the journal."""
+    return OperationProgress(
+        operation_id=operation.operation_id,
+        kind=operation.kind,
+        run=operation.run,
+        state=operation.state,
+        message=operation.message or operation.title,
+        started=operation.started,
+        updated=operation.updated,
+        nodes=operation.nodes,
+    )
+
+
+def steps_of(payload: Payload) -> int:
+    """Return into how many steps the progress of an operation is counted."""
+    if isinstance(payload, SupervisePayload):
+        return payload.max_attempts
+    if isinstance(payload, StandDownPayload):
+        return 1
+    if isinstance(payload, DeletePayload):
+        return len(payload.doomed) + len(payload.requests)
+    return STEPS_TOTAL
