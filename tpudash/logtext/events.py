@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from tpudash.tui.format import bytes_size
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -20,6 +18,9 @@ EVENT_KINDS: Final[Mapping[str, str]] = {
     "preempt": "restart",
 }
 """The theme's names for the kinds of event that are not known by their severity."""
+
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def describe_event(payload: Mapping[str, Any]) -> str:
@@ -37,6 +38,13 @@ def figure(payload: Mapping[str, Any], key: str) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+def _size(value: float) -> str:
+    power = 0
+    while abs(value) >= 1024 and power < len(_UNITS) - 1:
+        value, power = value / 1024, power + 1
+    return f"{value:.1f} {_UNITS[power]}" if power else f"{value:.0f} B"
 
 
 def _word(payload: Mapping[str, Any], key: str) -> str:
@@ -94,7 +102,7 @@ def _checkpoint(payload: Mapping[str, Any]) -> str:
     return _join(
         f"checkpoint at step {step}",
         "" if seconds is None else f"in {seconds:.1f} s",
-        "" if size is None else f"({bytes_size(size)})",
+        "" if size is None else f"({_size(size)})",
         _word(payload, "path"),
     )
 

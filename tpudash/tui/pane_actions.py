@@ -76,6 +76,14 @@ UTILIZATION_ACTIONS: Final = (
 )
 
 
+_TAKEN_KEYS: Final = frozenset("/s")
+"""Keys that mean something else in other panes."""
+
+
+def _always(_: Situation) -> bool:
+    return True
+
+
 def _logs_action(name: str, key: str, label: str, what: str, *, in_footer: bool = False) -> Action:
     return Action(
         id=f"logs-{name}",
@@ -84,29 +92,49 @@ def _logs_action(name: str, key: str, label: str, what: str, *, in_footer: bool 
         help=what,
         group="Logs",
         scope=PaneId.LOGS,
+        claims=_always if key in _TAKEN_KEYS else None,
         in_footer=in_footer,
+    )
+
+
+def _logs_jumps(name: str, what: str, newer: str, older: str) -> tuple[Action, Action]:
+    return (
+        _logs_action(f"next-{name}", newer, f"next {name}", f"Go to the next newer {what}"),
+        _logs_action(f"previous-{name}", older, f"previous {name}", f"Go to the next older {what}"),
     )
 
 
 LOGS_ACTIONS: Final = (
     _logs_action(
+        "search", "/", "search", "Search; n and N go on from match to match", in_footer=True
+    ),
+    _logs_action("filter", "&", "filter", "Show only lines that match", in_footer=True),
+    *_logs_jumps("match", "line that the search finds, folded ones too", "n", "N"),
+    _logs_action(
         "follow", "f", "follow", "Stand still, or go to the newest line and follow", in_footer=True
     ),
+    *_logs_jumps("error", "line with an error", "e", "E"),
+    *_logs_jumps("step", "step of a run", ".", ","),
+    *_logs_jumps("checkpoint", "checkpoint of a run", "c", "C"),
+    *_logs_jumps("restart", "start, restore or preemption of a run", "x", "X"),
+    *_logs_jumps("event", "checkpoint, restart, error or end of a run", "]", "["),
     _logs_action(
-        "next-error", "e", "next error", "Go to the next newer line with an error", in_footer=True
+        "cause",
+        "!",
+        "cause",
+        "Go to the line that names the cause of the failure; once more: to the checklist's row",
+        in_footer=True,
     ),
-    _logs_action(
-        "previous-error", "E", "previous error", "Go to the next older line with an error"
-    ),
-    _logs_action(
-        "next-event", "n", "next event", "Go to the next newer checkpoint, restart or end of a run"
-    ),
-    _logs_action(
-        "previous-event",
-        "N",
-        "previous event",
-        "Go to the next older checkpoint, restart or end of a run",
-    ),
+    _logs_action("line", "enter", "whole line", "Show the whole line, what is folded behind it"),
+    _logs_action("fold", "u", "unfold", "Open tracebacks, dumps and x32, or fold them again"),
+    _logs_action("severity", "v", "severity", "Show all lines, warnings and above, or errors only"),
+    _logs_action("only-worker", "=", "this worker", "Show this line's worker only, or all again"),
+    _logs_action("more-context", "+", "more beside", "Show one more line beside those that match"),
+    _logs_action("less-context", "-", "fewer beside", "Show one line less beside them"),
+    _logs_action("bookmark", "b", "bookmark", "Set a bookmark at this line, or take it away"),
+    _logs_action("next-bookmark", "'", "next bookmark", "Go to the next bookmark"),
+    _logs_action("heartbeat", "h", "heartbeat", "Show when each worker was heard last, or the log"),
+    _logs_action("save", "s", "save", "Save the lines that are shown in a file"),
     _logs_action("wrap", "w", "wrap", "Wrap long lines, or let them go beyond the edge"),
     _logs_action("time", "t", "time", "Show times (UTC), or how long ago it was"),
     _logs_action(

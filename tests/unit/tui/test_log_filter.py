@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.tui.widgets.log_view_filter import parse_filter
-from tpudash.tui.widgets.log_view_text import LogRow
+from tpudash.tui.widgets.log_view_text import row_of
 
 NOW = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)
-ROW = LogRow(
-    0,
+ROW = row_of(
     LogEntry(
         NOW,
         Severity.WARNING,
@@ -87,7 +86,7 @@ def test_matches_are_marked_and_inverse_words_are_not() -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_nothing_typed_is_an_error(text: str, line: str) -> None:
-    row = LogRow(0, LogEntry(NOW, Severity.INFO, line))
+    row = row_of(LogEntry(NOW, Severity.INFO, line))
     found = parse_filter(text)
     assert found.accepts(row) in {True, False}
     for start, end in found.matches_in(row.text):

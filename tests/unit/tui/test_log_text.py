@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tpudash.domain.log import LogEntry, Severity
-from tpudash.tui.widgets.log_view_events import describe_event
+from tpudash.logtext.events import describe_event
 from tpudash.tui.widgets.log_view_text import (
     MARKS,
     MAX_LINES,
@@ -21,6 +21,7 @@ from tpudash.tui.widgets.log_view_text import (
     LogRow,
     cut_cells,
     one_line,
+    row_of,
     wrap_cells,
 )
 
@@ -31,7 +32,7 @@ HARMFUL = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 def make_row(
     text: str = "", payload: dict[str, Any] | None = None, severity: Severity = Severity.INFO
 ) -> LogRow:
-    return LogRow(0, LogEntry(NOW, severity, text, payload=payload))
+    return row_of(LogEntry(NOW, severity, text, payload=payload))
 
 
 def is_harmless(text: str) -> bool:

@@ -110,6 +110,15 @@ class ChecklistPane(Pane):
                 self._view.select(key)
                 return
 
+    def show_finding(self, check_id: str, subject: str) -> bool:
+        """Go to one row; False if there is none."""
+        key = f"{check_id}/{subject}"
+        if key not in self._findings:
+            return False
+        self._view.select(key)
+        self._fit_detail()
+        return True
+
     def filter(self, text: str) -> None:
         """Show only matching rows."""
         self._filter = text

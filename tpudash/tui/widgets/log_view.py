@@ -1,4 +1,4 @@
-"""A view of the log ring that stays calm: it paints the visible lines only, and never by itself.
+"""A view of a log that stays calm: it paints the visible lines only, and never by itself.
 
 Where it stands is the line at the top and how many of that line's wrapped parts are hidden above,
 so nothing has to be measured but what is seen, however many lines there are.
@@ -6,6 +6,7 @@ so nothing has to be measured but what is seen, however many lines there are.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len
@@ -15,32 +16,32 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpudash.domain.log import Severity
-from tpudash.tui.widgets.log_view_filter import LogFilter, parse_filter
-from tpudash.tui.widgets.log_view_model import LogLines
+from tpudash.tui.widgets.log_view_filter import LogFilter, parse_filter, parse_search
+from tpudash.tui.widgets.log_view_find import find_mark, find_text
+from tpudash.tui.widgets.log_view_model import LogLines, Spot
 from tpudash.tui.widgets.log_view_paint import TIME_WIDTH, LogFrame, LogPainter
 from tpudash.tui.widgets.log_view_scroll import LogScroll
-from tpudash.tui.widgets.log_view_text import MAX_LINES, RANKS, LogRow
+from tpudash.tui.widgets.log_view_seek import SEARCH_PAUSE_S, LogSeeker
+from tpudash.tui.widgets.log_view_text import MAX_LINES, LogRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from textual import events
     from textual.timer import Timer
 
-    from tpudash.store.log_ring import LogRing
+    from tpudash.store.log_lines import LogLinesSource, LogSource
 
 SIDE_STEP: Final = 8
 WHEEL_LINES: Final = 3
 FOLLOW_INTERVAL_S: Final = 0.5
 """A page of lines that moves up is repainted as a whole, so it does that twice a second at most."""
-SEARCH_PAUSE_S: Final = 0.01
-LANDMARKS: Final = frozenset({"start", "restore", "checkpoint", "preempt", "finish", "error"})
+MOST_CONTEXT: Final = 9
 
 
 class LogView(Widget, can_focus=True):
-    """The newest lines of all nodes, followed or standing still.
+    """The newest lines of a log, followed or standing still.
 
     Attributes:
         lines: Which lines are shown.
@@ -49,6 +50,9 @@ class LogView(Widget, can_focus=True):
             forgotten.
         wrap: Whether long lines go on in the next row instead of beyond the edge.
         since: Whether times are shown as ages.
+        search: What is searched and highlighted beside the filter.
+        bookmarks: Marked lines by number, with their times in microseconds.
+        tags: Words that are set before a line, by its number.
         empty_text: What is shown when there is no line.
     """
 
@@ -69,40 +73,44 @@ class LogView(Widget, can_focus=True):
 
     def __init__(
         self,
-        ring: LogRing,
+        source: LogLinesSource,
         now: Callable[[], datetime],
         *,
         plain: bool = False,
         follow_interval_s: float = FOLLOW_INTERVAL_S,
     ) -> None:
         super().__init__()
-        self.lines = LogLines(ring)
+        self.lines = LogLines(source)
         self.following = True
         self.wrap = False
         self.since = False
+        self.search = LogFilter()
+        self.bookmarks: dict[int, int] = {}
+        self.tags: Mapping[int, str] = {}
         self.empty_text = ""
+        self.seeker = LogSeeker(self)
         self._now = now
         self._follow_interval_s = follow_interval_s
         self._rest: Timer | None = None
-        self._search: Timer | None = None
+        self._search_timer: Timer | None = None
         self._is_behind = False
         self._painter = LogPainter(self, plain=plain)
         self._scroll = LogScroll(self.lines, self._height_of)
         self._side = 0
         self._is_one_run = False
         self._marked: LogRow | None = None
-        self._last_visible = -1
+        self._last_visible: Spot | None = None
         self._page: list[Strip] | None = None
 
     # What the pane asks for.
 
     @property
     def behind(self) -> int:
-        """How many shown lines are below the last visible one, or were not even taken in."""
+        """How many shown lines are below the last visible one."""
         if self.following:
             return 0
         self._strips()
-        return max(0, len(self.lines.shown) - 1 - self._last_visible) + self.lines.unread
+        return 0 if self._last_visible is None else self.lines.count_after(self._last_visible)
 
     @property
     def side(self) -> int:
@@ -110,12 +118,16 @@ class LogView(Widget, can_focus=True):
         return 0 if self.wrap else self._side
 
     def sync(self) -> None:
-        """Take in what the ring got; a standing view repaints nothing but its scroll mark."""
+        """Take in what the log got; a standing view repaints nothing but its scroll mark."""
         was_full = self._fills_page()
         if not self.lines.sync(standing=not self.following):
             return
+        self._keep_searching()
         if self.following:
             self._follow()
+        elif self.lines.is_lost:
+            # What is painted is no longer held; it stays to be read until the user moves.
+            self.post_message(self.Changed())
         elif not was_full:
             self.repaint()
         else:
@@ -145,37 +157,53 @@ class LogView(Widget, can_focus=True):
         return found
 
     def show_scope(
-        self, scope: Callable[[LogRow], bool] | None, *, is_one_run: bool = False
+        self, scope: Callable[[LogSource], bool] | None, *, is_one_run: bool = False
     ) -> None:
         """Show only lines of something, before any filter.
 
         Args:
-            scope: Which lines to show, or None for all.
+            scope: Whose lines to show, or None for all.
             is_one_run: Whether these are lines of one run.
         """
         self._is_one_run = is_one_run
         self.lines.set_scope(scope)
         self._show_chosen()
 
+    def toggle_folding(self) -> None:
+        """Open all folds, or close them."""
+        self.lines.set_folding(on=not self.lines.folding)
+        self._show_chosen()
+
+    def change_context(self, step: int) -> int:
+        """Show more or fewer lines beside those that pass the filter; returns how many."""
+        rows = min(MOST_CONTEXT, max(0, self.lines.context + step))
+        self.lines.set_context(rows)
+        self._show_chosen()
+        return rows
+
     def _show_chosen(self) -> None:
         """Show what was found so far, and go on looking once pending keys were heard."""
         self._scroll.skip = 0
         self.repaint()
-        if self.lines.is_searching and self._search is None:
-            self._search = self.set_timer(SEARCH_PAUSE_S, self._search_on)
+        self._keep_searching()
+
+    def _keep_searching(self) -> None:
+        if self.lines.is_searching and self._search_timer is None and self.is_attached:
+            self._search_timer = self.set_timer(SEARCH_PAUSE_S, self._search_on)
 
     def _search_on(self) -> None:
-        self._search = None
+        self._search_timer = None
         self.lines.search_on()
         self._show_chosen()
 
     def toggle_follow(self) -> None:
         """Stand still where it is, or go to the newest line and follow."""
+        self._settle()
         self.following = not self.following
         if self.following:
             self._marked = None
             self.lines.sync(standing=False)
-        self.repaint()
+        self._moved()
 
     def toggle_wrap(self) -> None:
         """Wrap long lines, or let them go beyond the edge."""
@@ -190,31 +218,83 @@ class LogView(Widget, can_focus=True):
 
     def tick(self) -> None:
         """Bring ages up to date, where they are shown."""
-        if self.since and self.lines.shown:
+        if self.since and self.lines.top is not None and not self.lines.is_lost:
             self._page = None
             self.refresh(Region(1, 0, TIME_WIDTH, self.size.height))
 
-    def jump_to_error(self, step: int) -> bool:
-        """Go to the next line with an error, newer for 1 and older for -1."""
-        return self._jump(lambda row: row.rank >= RANKS[Severity.ERROR], step)
+    # Jumping.
 
-    def jump_to_landmark(self, step: int) -> bool:
-        """Go to the next start, restore, checkpoint, preemption, end or error of a run."""
-        return self._jump(lambda row: row.entry.event in LANDMARKS, step)
+    def jump(self, what: str, step: int, missed: Callable[[], None] | None = None) -> None:
+        """Go to the next line of some kind (`MARK_TESTS`): newer for 1, older for -1."""
+        start = self._start_of_jump(step)
+        if start is not None:
+            self.seeker.seek(find_mark(self.lines, what, start, step), missed)
 
-    def jump_to_match(self, step: int) -> bool:
-        """Go to the next line of those that pass the filter."""
-        return self._jump(lambda _: True, step)
+    def begin_search(self, text: str) -> LogFilter:
+        """Highlight what is searched, wherever it is in sight."""
+        self.search = parse_search(text)
+        self.repaint()
+        return self.search
+
+    def jump_to_found(self, step: int, missed: Callable[[], None] | None = None) -> None:
+        """Go to the next line that the search finds, also if it is folded away."""
+        start = self._start_of_jump(step)
+        if start is not None and self.search.terms:
+            self.seeker.seek(find_text(self.lines, self.search, start, step), missed)
+
+    def go_to_line(self, number: int, micros: int) -> bool:
+        """Go to a line by its number and time; False if it is not held any more."""
+        spot = self.lines.spot_of(number, micros)
+        if spot is not None:
+            self.show_spot(spot)
+        return spot is not None
+
+    def toggle_bookmark(self) -> bool | None:
+        """Mark the line that was jumped to, else the last visible one, or unmark it."""
+        row = self.current
+        if row is None:
+            return None
+        is_new = row.number not in self.bookmarks
+        if is_new:
+            self.bookmarks[row.number] = row.line.micros
+        else:
+            del self.bookmarks[row.number]
+        self.repaint()
+        return is_new
+
+    def jump_to_bookmark(self) -> bool:
+        """Go to the next newer bookmark, after the newest to the oldest; False without one."""
+        row = self.current
+        here = (row.line.micros, row.number) if row else (0, 0)
+        marks = sorted((micros, number) for number, micros in self.bookmarks.items())
+        for micros, number in [*(mark for mark in marks if mark > here), *marks]:
+            if self.go_to_line(number, micros):
+                return True
+        return False
 
     def visible_rows(self) -> list[LogRow]:
         """Return the lines that are on the screen now."""
         self._strips()
-        return self.lines.shown[self.lines.top : self._last_visible + 1]
+        rows = []
+        for spot, row in self.lines.rows_from(self.lines.top):
+            if self._last_visible is None or spot > self._last_visible:
+                break
+            rows.append(row)
+        return rows
 
     @property
     def marked(self) -> LogRow | None:
-        """The line that was jumped to or clicked."""
+        """The line that was jumped to."""
         return self._marked
+
+    @property
+    def current(self) -> LogRow | None:
+        """The line that is meant: the marked one if it is in sight, else the last visible one."""
+        rows = self.visible_rows()
+        mark = self._marked
+        if mark is not None and any(row.number == mark.number for row in rows):
+            return mark
+        return rows[-1] if rows else None
 
     # Moving.
 
@@ -222,7 +302,11 @@ class LogView(Widget, can_focus=True):
         """Move by so many rows of the screen; negative is towards older lines."""
         self._settle()
         self._scroll.move(count)
-        self._after_moving(down=count > 0)
+        at_end = self._scroll.clamp(self.size.height)
+        self.following = count > 0 and at_end
+        if self.following:
+            self._marked = None
+        self._moved()
 
     def action_scroll_pages(self, count: int) -> None:
         """Move by so many pages, one row less so that a line stays in sight."""
@@ -231,8 +315,8 @@ class LogView(Widget, can_focus=True):
     def action_go_home(self) -> None:
         """Go to the oldest line, and stand there."""
         self.following = False
-        self._scroll.go_to(0)
-        self.repaint()
+        self._scroll.go_to(self.lines.first())
+        self._moved()
 
     def action_go_end(self) -> None:
         """Go to the newest line, and follow."""
@@ -267,40 +351,38 @@ class LogView(Widget, can_focus=True):
         self._painter.forget_styles()
         self._page = None
 
-    def _jump(self, test: Callable[[LogRow], bool], step: int) -> bool:
-        self._settle()
-        start = self._start_of_jump(step)
-        found = self.lines.find(test, start, step)
-        if found is None:
-            return False
-        self._marked = self.lines.shown[found]
+    def show_spot(self, spot: Spot) -> None:
+        """Mark a line and stand so that it is in sight, with a third of the page above it."""
+        self._marked = self.lines.row(spot)
         self.following = False
-        self._scroll.go_to(found)
+        self._scroll.go_to(spot)
         self._scroll.move(-(self.size.height // 3))
         self._scroll.clamp(self.size.height)
-        self.repaint()
-        return True
+        self._moved()
 
-    def _start_of_jump(self, step: int) -> int:
-        """Return where to look first: beside the marked line if it can be seen, else the edge."""
+    def _moved(self) -> None:
+        self.lines.is_lost = False
+        self.lines.hold(standing=not self.following)
+        self.repaint()
+
+    def _start_of_jump(self, step: int) -> Spot | None:
+        """Return where to look from: the marked line if it can be seen, else the edge."""
+        self._settle()
         top, last = self.lines.top, self._last_visible
-        for at in range(top, min(last + 1, len(self.lines.shown))):
-            if self.lines.shown[at] is self._marked:
-                return at + step
-        if step < 0 and self.following:
-            return len(self.lines.shown) - 1
-        return last if step < 0 else top
+        if top is None or last is None:
+            return None
+        for spot, row in islice(self.lines.rows_from(top), self.size.height):
+            if self._marked is not None and row.number == self._marked.number:
+                return spot
+        if step < 0:
+            return Spot(last.part, last.at + 1)
+        return Spot(top.part, top.at - 1)
 
     def _settle(self) -> None:
         """Make `top` what is really at the top, which a following view finds out by painting."""
+        if self.lines.sync(standing=not self.following) and not self.lines.is_lost:
+            self._page = None
         self._strips()
-
-    def _after_moving(self, *, down: bool) -> None:
-        at_end = self._scroll.clamp(self.size.height)
-        self.following = down and at_end
-        if self.following:
-            self._marked = None
-        self.repaint()
 
     def _height_of(self, row: LogRow) -> int:
         if not self.wrap:
@@ -308,9 +390,8 @@ class LogView(Widget, can_focus=True):
         return len(row.lines(self._painter.text_width(self.size.width), MAX_LINES))
 
     def _fills_page(self) -> bool:
-        return self._last_visible - self.lines.top + 1 >= self.size.height or (
-            self._last_visible < len(self.lines.shown) - 1
-        )
+        last = self._last_visible
+        return self._page is not None and last is not None and self._painter.is_full
 
     def repaint(self) -> None:
         """Paint the whole view again."""
@@ -331,27 +412,40 @@ class LogView(Widget, can_focus=True):
         return self._page
 
     def _paint_page(self) -> list[Strip]:
-        shown = self.lines.shown
         width, height = self.size
-        self._last_visible = -1
-        if not shown or not height:
+        self._last_visible = None
+        self.lines.sync(standing=not self.following)
+        if self.following and height:
+            self._scroll.go_to_end(height)
+        top = self.lines.top
+        if top is None or not height:
             return self._painter.paint_empty(self.empty_text, width)
-        first = max(0, len(shown) - height) if self.following else self.lines.top
-        visible = shown[first : first + height]
-        self._painter.note_sources(visible, is_one_run=self._is_one_run)
+        rows = list(islice(self.lines.rows_from(top), height))
+        self._painter.note_sources([row for _, row in rows], is_one_run=self._is_one_run)
         if self.following:
             self._scroll.go_to_end(height)
+            top = self.lines.top or top
+            rows = list(islice(self.lines.rows_from(top), height))
         frame = LogFrame(
             width=width,
             height=height,
             wrap=self.wrap,
             side=self._side,
-            marked=self._marked,
+            marked=self._marked.number if self._marked else None,
             is_one_run=self._is_one_run,
             now=self._now() if self.since else None,
             filter=self.lines.filter,
+            search=self.search,
+            bookmarks=self.bookmarks.keys(),
+            tags=self.tags,
         )
-        strips, self._last_visible = self._painter.paint(
-            shown, self.lines.top, self._scroll.skip, frame
-        )
-        return strips
+        strips, count = self._painter.paint([row for _, row in rows], self._scroll.skip, frame)
+        self._last_visible = rows[count - 1][0]
+        return self._painter.with_marks(strips, self._bar(top, self._last_visible))
+
+    def _bar(self, top: Spot, last: Spot) -> tuple[float, float]:
+        """Return which part of the log is in sight, as shares of its length."""
+        if self.lines.before(top) is None and self.lines.after(last) is None:
+            return (0.0, 1.0)
+        end = Spot(last.part, last.at + 1)
+        return (self.lines.fraction_before(top), self.lines.fraction_before(end))

@@ -3,49 +3,61 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tpudash.logtext.dumps import Fold
 from tpudash.tui.widgets.log_view_filter import LogFilter
+from tpudash.tui.widgets.log_view_match import Matcher
+from tpudash.tui.widgets.log_view_part import Choice, Part
 from tpudash.tui.widgets.log_view_text import LogRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from tpudash.store.log_ring import LogRing
+    from tpudash.store.log_lines import LogLinesSource, LogSource
 
-SLICE: Final = 4_000
-"""Lines that are searched in one go, so that a filter never holds up a key."""
-HELD_FACTOR: Final = 2
-"""A view that stands still keeps at most this many times what the ring holds."""
+SLICE_S: Final = 0.02
+"""How long a search goes on before keys are heard again."""
+MEMBER_PARTS: Final = 8
+READY_PARTS: Final = 8
+"""Blocks that are looked at on the way while moving, before it is left to the search."""
+
+
+class Spot(NamedTuple):
+    """A place among the shown rows: the part, and the row in it."""
+
+    part: int
+    at: int
 
 
 class LogLines:
-    """The lines of a ring, those of them that are shown, and the place of the view among them.
+    """The lines of a log, those of them that are shown, and the place of the view among them.
 
     While the view stands still, `top` goes on meaning the same line: whatever is added, put in
-    between or thrown away elsewhere, and although the ring may have forgotten the line itself.
+    between or thrown away elsewhere.
 
     Attributes:
-        shown: The lines that pass the filter and the scope, oldest first.
-        top: Index in `shown` of the line at the top of the view.
-        unsearched: How many of the oldest lines the filter did not look at yet.
+        parts: The log's blocks with their shown rows, oldest first.
+        is_lost: The line at the top was forgotten by the log, and `top` is another one now.
     """
 
-    def __init__(self, ring: LogRing) -> None:
-        self._ring = ring
-        self._rows: list[LogRow] = []
-        self._arrived = 0
+    def __init__(self, source: LogLinesSource) -> None:
+        self.source = source
+        self.parts: list[Part] = []
+        self._top: Spot | None = None
+        self._top_number = 0
+        self.is_lost = False
         self._filter = LogFilter()
-        self._scope: Callable[[LogRow], bool] | None = None
-        self.unsearched = 0
-        self._anchor: LogRow | None = None
-        self.shown: list[LogRow] = []
-        self.top = 0
+        self._scope: Callable[[LogSource], bool] | None = None
+        self._choice = Choice(Matcher(source, self._filter))
+        self._context = 0
+        self._anchor: tuple[Part, int] | None = None
+        self._is_pending = False
+        self._arrived = -1
+        self._evicted = -1
 
-    @property
-    def is_searching(self) -> bool:
-        """Whether older lines were not yet looked at; `search_on` looks at some more."""
-        return self.unsearched > 0
+    # What is shown.
 
     @property
     def filter(self) -> LogFilter:
@@ -53,17 +65,112 @@ class LogLines:
         return self._filter
 
     @property
-    def total(self) -> int:
-        """How many lines there are, shown or not."""
-        return len(self._rows)
+    def folding(self) -> bool:
+        """Whether dumps and what all workers say are folded."""
+        return self._choice.folding
 
     @property
-    def unread(self) -> int:
-        """How many entries arrived that a standing view did not take in any more."""
-        return self._ring.arrived - self._arrived
+    def context(self) -> int:
+        """How many lines beside those that pass the filter are shown too."""
+        return self._context
+
+    @property
+    def total(self) -> int:
+        """How many lines there are, shown or not."""
+        return len(self.source)
+
+    @property
+    def count(self) -> int:
+        """How many lines are shown, as far as it is known."""
+        return sum(map(len, self.parts))
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether older lines were not yet looked at; `search_on` looks at some more."""
+        return self._is_pending
+
+    @property
+    def top(self) -> Spot | None:
+        """The row at the top of the view, None if there is none."""
+        return self._top
+
+    @top.setter
+    def top(self, spot: Spot | None) -> None:
+        self._top = self._valid(spot)
+        if self._top is not None:
+            part = self.parts[self._top.part]
+            self._top_number = part.block.numbers[part.place(self._top.at)]
+
+    def set_filter(self, found: LogFilter) -> None:
+        """Show other lines; `top` becomes the line nearest to the one before."""
+        self._filter = found
+        self._choose()
+
+    def set_scope(self, scope: Callable[[LogSource], bool] | None) -> None:
+        """Show only lines of some sources, before any filter."""
+        self._scope = scope
+        self._choose()
+
+    def set_folding(self, *, on: bool) -> None:
+        """Close or open all folds."""
+        self._choice.folding = on
+        self._choice.revealed.clear()
+        self._choose()
+
+    def set_context(self, rows: int) -> None:
+        """Show so many lines beside those that pass the filter."""
+        self._context = rows
+        self._choose()
+
+    def _choose(self) -> None:
+        """Begin to look at all blocks anew, the newest first."""
+        before = self._choice
+        self._choice = Choice(
+            Matcher(self.source, self._filter, self._scope),
+            is_by_text=self._filter.looks_at_text,
+            is_by_worker=self._filter.is_of_worker,
+            folding=before.folding,
+            context=self._context if self._filter.terms else 0,
+            revealed=before.revealed,
+        )
+        self._remember()
+        for part in self.parts:
+            part.forget()
+        self.search_on()
+
+    def search_on(self) -> None:
+        """Look at the next older blocks, for a short while."""
+        end = perf_counter() + SLICE_S
+        self._remember()
+        for part in reversed(self.parts):
+            if not part.is_searched and self._is_wanted(part):
+                self.look(part)
+                if perf_counter() > end:
+                    break
+        self._note_pending()
+        self._restore()
+
+    def _is_wanted(self, part: Part) -> bool:
+        """Whether a block is to be looked at without being asked for.
+
+        Where nothing is filtered, a block that would have to be read first can wait.
+        """
+        return part.block.is_ready or bool(self._filter.terms) or self._scope is not None
+
+    def _note_pending(self) -> None:
+        self._is_pending = any(
+            not part.is_searched and self._is_wanted(part) for part in self.parts
+        )
+
+    def look(self, part: Part) -> None:
+        """Look at a block now."""
+        self.source.load(part.block)
+        part.look(self._choice)
+
+    # What arrives and what is forgotten.
 
     def sync(self, *, standing: bool) -> bool:
-        """Take in what the ring got since the last time.
+        """Take in what the log got since the last time.
 
         Args:
             standing: Whether the view stands still, so that no line of it may move or go.
@@ -71,123 +178,183 @@ class LogLines:
         Returns:
             Whether anything changed.
         """
-        before = (self._arrived, len(self._rows))
-        limit = HELD_FACTOR * max(len(self._ring), 1)
-        if not (standing and len(self._rows) > limit and len(self._ring) > 1):
-            self._take_tail()
-        self._drop_head(standing=standing)
-        return before != (self._arrived, len(self._rows))
+        now = (self.source.arrived, self.source.evicted)
+        if now == (self._arrived, self._evicted):
+            return False
+        self._arrived, self._evicted = now
+        self._remember()
+        known = {id(part.block): part for part in self.parts}
+        self.parts = [known.get(id(block)) or Part(block) for block in self.source.blocks]
+        for part in self.parts:
+            if part.is_searched and part.is_stale:
+                part.look(self._choice)
+        for part in self.parts[-READY_PARTS:]:
+            if not part.is_searched and self._is_wanted(part):
+                self.look(part)
+        self._note_pending()
+        self._restore()
+        self.hold(standing=standing)
+        return True
 
-    def reload(self) -> None:
-        """Take everything from the ring anew, as it is now."""
-        self._rows = []
-        self._arrived = 0
-        self.unsearched = 0
-        self.shown = []
-        self.top = 0
-        self.sync(standing=False)
+    def hold(self, *, standing: bool) -> None:
+        """Ask the log to keep what a standing view stands on."""
+        block = self.parts[self.top.part].block if standing and self.top else None
+        self.source.hold(block)
 
-    def set_filter(self, found: LogFilter) -> None:
-        """Show other lines; `top` becomes the line nearest to the one before."""
-        self._filter = found
-        self._choose()
+    def _remember(self) -> None:
+        """Note which line is at the top, before places change."""
+        spot = self._valid(self._top)
+        if spot is not None:
+            self._anchor = (self.parts[spot.part], self._top_number)
 
-    def set_scope(self, scope: Callable[[LogRow], bool] | None) -> None:
-        """Show only lines of a run or a node, before any filter."""
-        self._scope = scope
-        self._choose()
-
-    def find(self, test: Callable[[LogRow], bool], start: int, step: int) -> int | None:
-        """Return the index of the next shown line that passes a test, or None.
-
-        Args:
-            test: What to look for.
-            start: Index to begin at.
-            step: 1 to look towards newer lines, -1 towards older ones.
-        """
-        indexes = range(start, len(self.shown) if step > 0 else -1, step)
-        return next((at for at in indexes if test(self.shown[at])), None)
-
-    def _passes(self, row: LogRow) -> bool:
-        return (self._scope is None or self._scope(row)) and self._filter.accepts(row)
-
-    def _passing(self, rows: list[LogRow]) -> list[LogRow]:
-        if self._scope is None and not self._filter.terms:
-            return rows
-        return [row for row in rows if self._passes(row)]
-
-    def _choose(self) -> None:
-        """Begin to search all lines, the newest first."""
-        self._anchor = self.shown[self.top] if self.top < len(self.shown) else None
-        self.shown = []
-        self.top = 0
-        self.unsearched = len(self._rows)
-        self.search_on()
-
-    def search_on(self) -> None:
-        """Look at the next older lines; `top` comes as near to its old place as it can."""
-        start = max(0, self.unsearched - SLICE)
-        if self._scope is None and not self._filter.terms:
-            start = 0
-        found = self._passing(self._rows[start : self.unsearched])
-        self.shown = [*found, *self.shown]
-        self.unsearched = start
-        anchor = self._anchor
+    def _restore(self) -> None:
+        """Make `top` the line that was noted, or the one that is nearest to it now."""
+        anchor, self._anchor = self._anchor, None
         if anchor is None:
-            self.top = 0
+            self.top = self._valid(self.top) or self.first()
             return
-        moment = anchor.entry.timestamp
-        at = bisect_left(self.shown, moment, key=lambda row: row.entry.timestamp)
-        same = (
-            place
-            for place in range(at, len(self.shown))
-            if self.shown[place] is anchor or self.shown[place].entry.timestamp != moment
-        )
-        exact = next(same, at)
-        is_there = exact < len(self.shown) and self.shown[exact] is anchor
-        self.top = min(exact if is_there else at, max(0, len(self.shown) - 1))
-
-    def _take_tail(self) -> None:
-        """Put the newest part of the ring in place of the part of it that was known before."""
-        if self._arrived == self._ring.arrived:
+        found = self._find(*anchor)
+        self.is_lost = found is None
+        if found is None:
+            self.top = self.first()
             return
-        tail = self._ring.tail_since(self._arrived)
-        known = sum(number < self._arrived for number, _ in tail)
-        replaced = {row.number: row for row in self._rows[len(self._rows) - known :]}
-        del self._rows[len(self._rows) - known :]
-        self.unsearched = min(self.unsearched, len(self._rows))
-        anchor = self.shown[self.top].number if self.top < len(self.shown) else None
-        while self.shown and self.shown[-1].number in replaced:
-            self.shown.pop()
-        fresh = [replaced.get(number) or LogRow(number, entry) for number, entry in tail]
-        passing = self._passing(fresh)
-        if anchor in replaced:
-            beyond = (at for at, row in enumerate(passing) if row.number == anchor)
-            self.top = len(self.shown) + next(beyond, 0)
-        self._rows += fresh
-        self.shown += passing
-        self._arrived = self._ring.arrived
+        index, place = found
+        self.make_ready(index)
+        at = self.parts[index].index_at(place)
+        self.top = self.after(Spot(index, at - 1)) or self.last()
 
-    def _drop_head(self, *, standing: bool) -> None:
-        """Forget what the ring forgot, but no line at or below the top of a standing view."""
-        excess = len(self._rows) - len(self._ring)
-        if excess <= 0:
-            return
-        if standing and self.shown:
-            excess = min(excess, self._index_of_top())
-        gone = {row.number for row in self._rows[:excess]}
-        del self._rows[:excess]
-        self.unsearched = max(0, self.unsearched - excess)
-        count = 0
-        while count < len(self.shown) and self.shown[count].number in gone:
-            count += 1
-        del self.shown[:count]
-        self.top = max(0, self.top - count)
+    def _find(self, part: Part, number: int) -> tuple[int, int] | None:
+        """Return block and place of a row that was in a part's block; it may have been split."""
+        if part not in self.parts:
+            return None
+        start = self.parts.index(part)
+        for index in range(start, min(start + 3, len(self.parts))):
+            place = self.parts[index].block.index_of(number)
+            if place is not None:
+                return index, place
+        return None
 
-    def _index_of_top(self) -> int:
-        """Return the place of the view's top line among all lines."""
-        top = self.shown[min(self.top, len(self.shown) - 1)]
-        at = bisect_left(self._rows, top.entry.timestamp, key=lambda row: row.entry.timestamp)
-        while at < len(self._rows) and self._rows[at] is not top:
-            at += 1
-        return at
+    # Moving among the shown lines.
+
+    def _valid(self, spot: Spot | None) -> Spot | None:
+        if spot is None or spot.part >= len(self.parts):
+            return None
+        return spot if 0 <= spot.at < len(self.parts[spot.part]) else None
+
+    def first(self) -> Spot | None:
+        """Return the oldest shown row."""
+        return self.after(Spot(0, -1)) if self.parts else None
+
+    def last(self) -> Spot | None:
+        """Return the newest shown row."""
+        if not self.parts:
+            return None
+        index = len(self.parts) - 1
+        self.make_ready(index)
+        return self.before(Spot(index, len(self.parts[index])))
+
+    def after(self, spot: Spot) -> Spot | None:
+        """Return the next newer shown row."""
+        index, at, budget = spot.part, spot.at + 1, READY_PARTS
+        while index < len(self.parts):
+            if budget > 0:
+                budget -= self.make_ready(index)
+            if at < len(self.parts[index]):
+                return Spot(index, at)
+            index, at = index + 1, 0
+        return None
+
+    def before(self, spot: Spot) -> Spot | None:
+        """Return the next older shown row."""
+        index, at, budget = spot.part, spot.at - 1, READY_PARTS
+        while at < 0:
+            index -= 1
+            if index < 0:
+                return None
+            if budget > 0:
+                budget -= self.make_ready(index)
+            at = len(self.parts[index]) - 1
+        return Spot(index, at)
+
+    def make_ready(self, index: int) -> bool:
+        """Look at a block if that was not done yet; returns whether it was necessary."""
+        part = self.parts[index]
+        if part.is_searched:
+            return False
+        self.look(part)
+        return True
+
+    def index_of(self, part: Part) -> int | None:
+        """Return the index of a part, None if its block is gone."""
+        return self.parts.index(part) if part in self.parts else None
+
+    def row(self, spot: Spot) -> LogRow:
+        """Return a shown row."""
+        part = self.parts[spot.part]
+        place = part.place(spot.at)
+        line = self.source.line(part.block, place)
+        fold = self.source.fold_of(line.number) if self.folding else None
+        return LogRow(line, fold, is_context=part.is_context(place))
+
+    def rows_from(self, spot: Spot | None) -> Iterator[tuple[Spot, LogRow]]:
+        """Yield shown rows from a place on, towards newer ones."""
+        while spot is not None:
+            yield spot, self.row(spot)
+            spot = self.after(spot)
+
+    def count_after(self, spot: Spot) -> int:
+        """Return how many shown rows are newer."""
+        rest = len(self.parts[spot.part]) - 1 - spot.at
+        return rest + sum(map(len, self.parts[spot.part + 1 :]))
+
+    def fraction_before(self, spot: Spot) -> float:
+        """Return which share of the log is older, each block counted alike."""
+        part = self.parts[spot.part]
+        return (spot.part + spot.at / max(1, len(part))) / max(1, len(self.parts))
+
+    def spot_of(self, number: int, near_micros: int) -> Spot | None:
+        """Return the place of a row by its number and time, shown or revealed for it."""
+        times = [part.block.times[0] if part.block.times else 0 for part in self.parts]
+        index = bisect_left(times, near_micros)
+        for at in range(max(0, index - 2), min(len(self.parts), index + 3)):
+            place = self.parts[at].block.index_of(number)
+            if place is not None:
+                return self.reveal(at, place)
+        return None
+
+    def reveal(self, index: int, place: int) -> Spot:
+        """Return the place of a row, which is shown from now on even if it is folded away."""
+        part = self.parts[index]
+        self.make_ready(index)
+        if not part.shows(place):
+            self._choice.revealed.add(part.block.numbers[place])
+            part.forget()
+            part.look(self._choice)
+        return Spot(index, part.index_at(place))
+
+    def members_of(self, row: LogRow) -> list[str]:
+        """Return the texts of a dump's lines that are folded behind a row."""
+        wanted = row.fold.members if row.fold else 0
+        spot = self.spot_of(row.number, row.line.micros) if wanted else None
+        found: list[str] = []
+        if spot is None:
+            return found
+        start = self.parts[spot.part].place(spot.at) + 1
+        for part in self.parts[spot.part : spot.part + MEMBER_PARTS]:
+            block = part.block
+            for at in range(start, len(block)):
+                is_same = block.sources[at] == row.line.source.number
+                if is_same and block.folds[at] == Fold.MEMBER:
+                    found.append(self.source.line(block, at).text)
+                    if len(found) >= wanted:
+                        return found
+            start = 0
+        return found
+
+    def allowed(self, part: Part, places: Sequence[int]) -> Sequence[int]:
+        """Return those of some rows of a block that pass scope and filter, folded away or not."""
+        matcher = self._choice.matcher
+        if matcher.is_trivial or not places:
+            return places
+        passing = set(matcher.rows(part.block))
+        return [place for place in places if place in passing]

@@ -10,12 +10,15 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from tpudash.logtext.entries import UNKNOWN_TIME
 from tpudash.tui.format import age
 from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.log_view_text import MARKS, MAX_LINES, LogRow, cut_cells, one_line
-from tpudash.tui.widgets.scroll_marks import scroll_marks
+from tpudash.tui.widgets.scroll_marks import THUMB
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
 
     from textual.widget import Widget
@@ -29,6 +32,7 @@ NARROW: Final = 60
 NARROW_IN_ONE_RUN: Final = 44
 """Below this width the column that names the source is left out."""
 MAX_WORKER_COLORS: Final = 32
+BOOKMARK: Final = ("◆", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +41,26 @@ class LogFrame:
 
     Attributes:
         side: Cells of the text that are hidden to the left; of no meaning with `wrap`.
-        marked: The line to point at, or None.
+        marked: Number of the line to point at, or None.
         is_one_run: Whether all lines are of one run, so that attempt and worker name the source.
         now: What ages are counted from, or None to show the times themselves (in UTC).
         filter: What is to be highlighted.
+        search: What is to be highlighted besides.
+        bookmarks: Numbers of the lines that the user marked.
+        tags: Words to set before lines, by number.
     """
 
     width: int
     height: int
     wrap: bool
     side: int
-    marked: LogRow | None
+    marked: int | None
     is_one_run: bool
     now: datetime | None
     filter: LogFilter
+    search: LogFilter
+    bookmarks: AbstractSet[int]
+    tags: Mapping[int, str]
 
 
 class LogPainter:
@@ -69,6 +79,8 @@ class LogPainter:
         self._is_one_run = False
         self._worker_colors = 0
         self._styles: dict[str, Style] = {}
+        self.is_full = False
+        """Whether the last page was filled with lines."""
 
     def forget_styles(self) -> None:
         """Take the colours anew, for the theme changed."""
@@ -78,32 +90,45 @@ class LogPainter:
         """Return the cells that are left for the text of a line in a view of this width."""
         return max(1, width - 1 - self._head_width(width))
 
-    def paint(
-        self, shown: list[LogRow], top: int, skip: int, frame: LogFrame
-    ) -> tuple[list[Strip], int]:
-        """Return the page and the index of the last line on it.
+    def paint(self, rows: list[LogRow], skip: int, frame: LogFrame) -> tuple[list[Strip], int]:
+        """Return the page and how many of the lines are on it.
 
         Args:
-            shown: All lines that can be shown.
-            top: Index of the first line on the page.
-            skip: How many wrapped parts of that line are hidden above.
+            rows: The lines from the top of the page on, as many as there may be room for.
+            skip: How many wrapped parts of the first line are hidden above.
             frame: How to paint.
         """
         bodies: list[Strip] = []
-        at = last = top
-        while at < len(shown) and len(bodies) < frame.height:
-            bodies += self._paint_row(shown[at], frame)[skip:]
-            last, at, skip = at, at + 1, 0
+        count = 0
+        for row in rows:
+            if len(bodies) >= frame.height:
+                break
+            bodies += self._paint_row(row, frame)[skip:]
+            count, skip = count + 1, 0
+        self.is_full = len(bodies) >= frame.height
         blank = Strip.blank(frame.width, self.style(""))
-        bodies = [*bodies, *[blank] * frame.height][: frame.height]
-        marks = scroll_marks(
-            frame.height, total=len(shown), first=top, last=last, plain=self._plain
-        )
-        strips = [
-            body if mark == " " else self._with_mark(body, mark)
-            for body, mark in zip(bodies, marks, strict=True)
+        return [*bodies, *[blank] * frame.height][: frame.height], count
+
+    def with_marks(self, strips: list[Strip], seen: tuple[float, float]) -> list[Strip]:
+        """Return a page with a scroll bar, unless everything is in sight.
+
+        Args:
+            strips: The page.
+            seen: Which part of the log is in sight, as shares of its length.
+        """
+        start, end = seen
+        height = len(strips)
+        if end - start >= 1.0 or not height:
+            return strips
+        length = max(1, round(height * (end - start)))
+        first = min(height - length, round(height * start))
+        if end >= 1.0:
+            first = height - length
+        mark = THUMB[self._plain]
+        return [
+            self._with_mark(strip, mark) if first <= at < first + length else strip
+            for at, strip in enumerate(strips)
         ]
-        return strips, last
 
     def paint_empty(self, text: str, width: int) -> list[Strip]:
         """Return a text that stands where no line can be shown, wrapped at words."""
@@ -142,20 +167,35 @@ class LogPainter:
     def _paint_row(self, row: LogRow, frame: LogFrame) -> list[Strip]:
         kind = row.kind
         style = self.style(f"log-{kind}", bold=kind in {"error", "critical"})
+        if row.is_context:
+            style = self.style("muted")
         width = self.text_width(frame.width)
+        badge = self._badge(row, frame)
         if frame.wrap:
             texts = [
-                Strip(self._paint_text(line, style, frame.filter))
-                for line in row.lines(width, MAX_LINES)
+                Strip(self._paint_text(line, style, frame)) for line in row.lines(width, MAX_LINES)
             ]
+            if badge:
+                texts[0] = Strip.join((Strip(badge), texts[0]))
         else:
-            texts = [self._crop(Strip(self._paint_text(row.text, style, frame.filter)), frame)]
+            body = Strip([*badge, *self._paint_text(row.text, style, frame)])
+            texts = [self._crop(body, frame)]
         blank = Strip.blank(self._head_width(frame.width), self.style(""))
         heads = [self._paint_head(row, style, frame), *[blank] * (len(texts) - 1)]
         return [
             Strip.join(parts).adjust_cell_length(frame.width, style).simplify()
             for parts in zip(heads, texts, strict=True)
         ]
+
+    def _badge(self, row: LogRow, frame: LogFrame) -> list[Segment]:
+        """Return what is set before a text: how many workers said it, what it is the cause of."""
+        parts = []
+        if row.workers > 1:
+            parts.append(Segment(f"x{row.workers} ", self.style("primary", bold=True)))
+        tag = frame.tags.get(row.number)
+        if tag:
+            parts.append(Segment(f"[{safe_text(tag, 60)}] ", self.style("error", bold=True)))
+        return parts
 
     def _with_mark(self, row: Strip, mark: str) -> Strip:
         """Return a row whose last cell is part of the scroll bar."""
@@ -170,25 +210,29 @@ class LogPainter:
         more = Strip([Segment(">" if self._plain else "…", self.style("muted"))])
         return Strip.join((seen, more)) if is_cut else seen
 
-    def _paint_text(self, text: str, style: Style, found: LogFilter) -> list[Segment]:
+    def _paint_text(self, text: str, style: Style, frame: LogFrame) -> list[Segment]:
         segments = []
         done = 0
-        for start, end in found.matches_in(text):
+        found = [(*span, 1) for span in frame.filter.matches_in(text)]
+        found += [(start, end, 0) for start, end in frame.search.matches_in(text)]
+        for start, end, is_filter in sorted(found, key=lambda span: (span[0], span[2])):
             if start >= done:
+                mark = Style(reverse=True, bold=not is_filter, underline=not is_filter)
                 segments.append(Segment(text[done:start], style))
-                segments.append(Segment(text[start:end], style + Style(reverse=True)))
+                segments.append(Segment(text[start:end], style + mark))
                 done = end
         segments.append(Segment(text[done:], style))
         return [segment for segment in segments if segment.text]
 
     def _paint_head(self, row: LogRow, style: Style, frame: LogFrame) -> Strip:
-        is_marked = row is frame.marked
+        is_marked = row.number == frame.marked
         gutter = (">" if self._plain else "▌") if is_marked else " "
-        moment = row.entry.timestamp
-        time = f"{moment:%H:%M:%S}" if frame.now is None else age(moment, frame.now)
+        if row.number in frame.bookmarks:
+            gutter = BOOKMARK[self._plain]
+            is_marked = True
         segments = [
             Segment(gutter, self.style("primary" if is_marked else "log-time")),
-            Segment(f"{time:>{TIME_WIDTH}} ", self.style("log-time")),
+            Segment(f"{_time_of(row, frame):>{TIME_WIDTH}} ", self.style("log-time")),
         ]
         if self._has_source(frame.width):
             name = _source_name(row, self._source_width, is_one_run=frame.is_one_run)
@@ -210,9 +254,18 @@ class LogPainter:
         return self.style(f"worker-{number % self._worker_colors}")
 
 
+def _time_of(row: LogRow, frame: LogFrame) -> str:
+    moment = row.entry.timestamp
+    if moment == UNKNOWN_TIME:
+        return ""
+    return f"{moment:%H:%M:%S}" if frame.now is None else age(moment, frame.now)
+
+
 def _full_name(row: LogRow, *, is_one_run: bool) -> str:
     """Return node and worker, or attempt and worker where the run is known anyway."""
     node, worker = row.source
+    if row.workers > 1:
+        worker = "*"
     if is_one_run and row.entry.attempt is not None:
         node = str(row.entry.attempt)
     return safe_text(f"{node}:{worker}" if node and worker else node, 80)

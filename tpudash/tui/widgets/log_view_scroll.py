@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tpudash.tui.widgets.log_view_model import LogLines
+    from tpudash.tui.widgets.log_view_model import LogLines, Spot
     from tpudash.tui.widgets.log_view_text import LogRow
 
 
@@ -29,21 +29,22 @@ class LogScroll:
 
     def move(self, count: int) -> None:
         """Move by so many rows; negative is towards older lines."""
-        shown = self._lines.shown
-        if not shown:
+        lines = self._lines
+        top = lines.top
+        if top is None:
             return
-        top, skip = min(self._lines.top, len(shown) - 1), self.skip + count
-        while skip < 0 and top > 0:
-            top -= 1
-            skip += self._height_of(shown[top])
-        while top < len(shown) - 1 and skip >= (height := self._height_of(shown[top])):
+        skip = self.skip + count
+        while skip < 0 and (older := lines.before(top)) is not None:
+            top = older
+            skip += self._height(top)
+        while skip >= (height := self._height(top)) and (newer := lines.after(top)) is not None:
             skip -= height
-            top += 1
-        self._lines.top, self.skip = top, max(0, skip)
+            top = newer
+        lines.top, self.skip = top, max(0, skip)
 
-    def go_to(self, index: int) -> None:
+    def go_to(self, spot: Spot | None) -> None:
         """Put a line at the top."""
-        self._lines.top, self.skip = index, 0
+        self._lines.top, self.skip = spot, 0
 
     def go_to_end(self, room: int) -> None:
         """Stand so that the newest line is the last one of a page of so many rows."""
@@ -51,17 +52,25 @@ class LogScroll:
 
     def clamp(self, room: int) -> bool:
         """Never stand beyond the last page; returns whether it stands on it."""
-        end = self._end(room)
-        if (self._lines.top, self.skip) >= end:
-            self._lines.top, self.skip = end
+        top = self._lines.top
+        end, skip = self._end(room)
+        if top is None or end is None or (top, self.skip) >= (end, skip):
+            self._lines.top, self.skip = end, skip
             return True
         return False
 
-    def _end(self, room: int) -> tuple[int, int]:
+    def _height(self, spot: Spot) -> int:
+        return self._height_of(self._lines.row(spot))
+
+    def _end(self, room: int) -> tuple[Spot | None, int]:
         room = max(1, room)
-        for at in range(len(self._lines.shown) - 1, -1, -1):
-            height = self._height_of(self._lines.shown[at])
+        spot = self._lines.last()
+        first = spot
+        while spot is not None:
+            height = self._height(spot)
             if height >= room:
-                return (at, height - room)
+                return spot, height - room
             room -= height
-        return (0, 0)
+            first = spot
+            spot = self._lines.before(spot)
+        return first, 0

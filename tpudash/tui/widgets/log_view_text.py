@@ -1,25 +1,26 @@
-"""What a log entry looks like in words: one harmless line, bounded whatever the entry holds."""
+"""What a log line looks like in words: one harmless line, bounded whatever it holds."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, chop_cells
 
 from tpudash.domain.log import Severity
-from tpudash.tui.text import ESCAPES, safe_text
-from tpudash.logtext.events import EVENT_KINDS, describe_event
+from tpudash.logtext.clean import clean_text
+from tpudash.logtext.dumps import Fold
+from tpudash.logtext.events import EVENT_KINDS
+from tpudash.store.log_lines import RANK_MASK, RANKS, FoldInfo, LogLine, LogSource, mark_of
+from tpudash.store.log_record import line_of, micros_of, prepare
 
 if TYPE_CHECKING:
     from tpudash.domain.log import LogEntry
 
 PAINT_LIMIT: Final = 1_000
-"""Characters of one line that are ever painted; the entry keeps the whole text."""
+"""Characters of one line that are ever painted; the log keeps the whole text."""
 SEARCH_LIMIT: Final = 64 * 1024
-"""Characters of one entry that a filter looks at."""
+"""Characters of one line that a filter looks at."""
 MAX_LINES: Final = 200
-_CACHED_LENGTH: Final = 400
 
 _KIND_OF_SEVERITY: Final = {
     Severity.DEFAULT: "info",
@@ -32,8 +33,6 @@ _KIND_OF_SEVERITY: Final = {
     Severity.ALERT: "critical",
     Severity.EMERGENCY: "critical",
 }
-RANKS: Final = {severity: severity.rank for severity in Severity}
-"""Place of each severity in their order."""
 MARKS: Final = {
     "debug": ("D", "D"),
     "info": (" ", " "),
@@ -46,52 +45,70 @@ MARKS: Final = {
     "restart": ("↻", "@"),
 }
 """The mark of each kind of line, and its ASCII stand-in, so that colour never stands alone."""
+__all__ = ["MARKS", "RANKS", "LogRow", "cut_cells", "one_line", "row_of", "wrap_cells"]
 
 
 class LogRow:
-    """One entry in a view, known by its arrival number, with its text made once it is needed."""
+    """One line in a view, with what is painted of it.
 
-    __slots__ = ("_needle", "_text", "entry", "number")
+    Attributes:
+        line: The line as the log has it.
+        is_context: Whether it is shown only because it stands beside one that was asked for.
+        fold: What it stands for beside itself, or None.
+    """
 
-    def __init__(self, number: int, entry: LogEntry) -> None:
-        self.number = number
-        self.entry = entry
+    __slots__ = ("_text", "fold", "is_context", "line")
+
+    def __init__(
+        self, line: LogLine, fold: FoldInfo | None = None, *, is_context: bool = False
+    ) -> None:
+        self.line = line
+        self.fold = fold
+        self.is_context = is_context
         self._text: str | None = None
-        self._needle: str | None = None
+
+    @property
+    def number(self) -> int:
+        """What the line is known by."""
+        return self.line.number
+
+    @property
+    def entry(self) -> LogEntry:
+        """The entry that it was made of."""
+        return self.line.entry
 
     @property
     def text(self) -> str:
-        """The entry as one harmless line of bounded length."""
+        """What is painted: one harmless line of bounded length."""
         if self._text is None:
-            self._text = entry_text(self.entry)
+            self._text = _folded(self.line.text, self.fold)
         return self._text
 
     @property
     def haystack(self) -> str:
         """What a filter searches, in lower case."""
-        if self._needle is not None:
-            return self._needle
-        text = self.entry.text[:SEARCH_LIMIT]
-        if self.entry.payload is not None:
-            text = f"{self.text}\n{text}"
-        elif "\x1b" in text:
-            text = ESCAPES.sub("", text)
-        lowered = text.lower()
-        if len(lowered) <= _CACHED_LENGTH:
-            self._needle = lowered
-        return lowered
+        text = self.line.text
+        if self.entry.payload is not None and self.entry.text != text:
+            text = f"{text}\n{self.entry.text}"
+        return text[:SEARCH_LIMIT].lower()
+
+    @property
+    def workers(self) -> int:
+        """How many workers said it."""
+        return 1 if self.fold is None else self.fold.workers
 
     @property
     def rank(self) -> int:
         """Place of its severity in the order of severities."""
-        return RANKS[self.entry.severity]
+        return self.line.mark & RANK_MASK
 
     @property
     def kind(self) -> str:
         """The theme's name for this kind of line: a severity, or a kind of event."""
+        of_severity = _KIND_OF_SEVERITY[self.entry.severity]
         if self.rank >= RANKS[Severity.WARNING]:
-            return _KIND_OF_SEVERITY[self.entry.severity]
-        return EVENT_KINDS.get(self.entry.event or "", _KIND_OF_SEVERITY[self.entry.severity])
+            return of_severity
+        return EVENT_KINDS.get(self.entry.event or "", of_severity)
 
     @property
     def source(self) -> tuple[str, str]:
@@ -116,23 +133,29 @@ class LogRow:
         return found or [""]
 
     def _paragraphs(self) -> list[str]:
-        if self.entry.payload is not None or "\n" not in self.entry.text[:PAINT_LIMIT]:
+        text = self.line.text
+        if "\n" not in text:
             return [self.text]
-        head = self.entry.text[: PAINT_LIMIT * 4]
-        lines = [one_line(line) for line in head.rstrip("\r\n").split("\n")[:MAX_LINES]]
-        rest = len(self.entry.text) - len(head)
+        head = text[: PAINT_LIMIT * 4]
+        lines = [one_line(line) for line in head.split("\n")[:MAX_LINES]]
+        rest = len(text) - len(head)
         return [*lines, f"… {rest:,} more characters"] if rest > 0 else lines
 
 
-def entry_text(entry: LogEntry) -> str:
-    """Return an entry as one harmless line."""
-    if entry.payload is not None:
-        described = describe_event(entry.payload)
-        if described:
-            return one_line(described)
-        if not entry.text:
-            return one_line(_as_json(entry))
-    return one_line(entry.text)
+def row_of(entry: LogEntry, number: int = 0) -> LogRow:
+    """Return the row of an entry that is in no log."""
+    prepared = prepare(entry)
+    source = LogSource(
+        0,
+        entry.node_id,
+        entry.zone,
+        entry.worker_id,
+        entry.run,
+        entry.attempt,
+        entry.stream,
+    )
+    mark = mark_of(prepared.rank, entry.event)
+    return LogRow(line_of(prepared.data, number, micros_of(entry.timestamp), source, mark))
 
 
 def one_line(text: str) -> str:
@@ -141,39 +164,31 @@ def one_line(text: str) -> str:
     A progress bar that was drawn over itself with carriage returns shows its last state. Of
     several lines the first and the last are shown, for in a traceback these say the most.
     """
-    if len(text) <= PAINT_LIMIT and text.isascii() and text.isprintable():
-        return text
-    body = text.rstrip("\r\n")
-    first, newline, rest = body.partition("\n")
+    return _in_one(clean_text(text))
+
+
+def _in_one(text: str) -> str:
+    first, newline, rest = text.partition("\n")
     if not newline:
-        return _bounded(_last_state(body))
+        return _bounded(text)
     between = rest.count("\n")
     last = rest[rest.rfind("\n") + 1 :]
     fold = f" … (+{between:,} lines) " if between else " ⏎ "
     half = PAINT_LIMIT // 2
-    return _bounded(_last_state(first), half) + fold + _bounded(_last_state(last).lstrip(), half)
+    return _bounded(first, half) + fold + _bounded(last.lstrip(), half)
 
 
-def _last_state(line: str) -> str:
-    """Return what a line that was written over with carriage returns shows in the end."""
-    line = line.rstrip("\r")
-    return line[line.rfind("\r") + 1 :] if "\r" in line else line
+def _folded(text: str, fold: FoldInfo | None) -> str:
+    line = _in_one(text)
+    if fold is None or not fold.members:
+        return line
+    count = f"(+{fold.members:,} lines)"
+    return f"{fold.last} {count} {line}" if fold.last else f"{line} {count}"
 
 
 def _bounded(text: str, limit: int = PAINT_LIMIT) -> str:
-    if "\t" in text[: limit * 4]:
-        text = text[: limit * 4].expandtabs(4) + text[limit * 4 :]
     rest = len(text) - limit
-    if rest <= 0:
-        return safe_text(text, limit)
-    return f"{safe_text(text[:limit], limit)}…(+{rest:,} characters)"
-
-
-def _as_json(entry: LogEntry) -> str:
-    try:
-        return json.dumps(entry.payload, ensure_ascii=False, default=str)
-    except (RecursionError, TypeError, ValueError):
-        return "(a structured entry that can't be shown)"
+    return text if rest <= 0 else f"{text[:limit]}…(+{rest:,} characters)"
 
 
 def cut_cells(text: str, width: int) -> str:
@@ -192,3 +207,8 @@ def wrap_cells(text: str, width: int) -> list[str]:
     if text.isascii():
         return [text[at : at + width] for at in range(0, len(text), width)]
     return chop_cells(text, width)
+
+
+def is_hidden_fold(fold: int) -> bool:
+    """Whether a row is one that stands behind another."""
+    return fold >= Fold.MEMBER

@@ -2,73 +2,120 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from rich.text import Text
-
+from tpudash.domain.log import Severity
 from tpudash.store.snapshot import LOGS
-from tpudash.tui.format import age
 from tpudash.tui.pane import Pane, PaneId, Subject, SubjectKind
-from tpudash.tui.text import safe_lines, safe_text
+from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.line import Line
+from tpudash.tui.widgets.log_beats import draw_beats
+from tpudash.tui.widgets.log_causes import Cause, CauseBook
+from tpudash.tui.widgets.log_input import LogInput, Typing
+from tpudash.tui.widgets.log_saving import append, chunks, copied, file_for
 from tpudash.tui.widgets.log_view import FOLLOW_INTERVAL_S, LogView
+from tpudash.tui.widgets.logs_status import LogStatus, about_ring
+from tpudash.tui.widgets.span_view import SpanView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from textual.app import ComposeResult
 
     from tpudash.store.changes import ChangeSet
-    from tpudash.tui.widgets.log_view_filter import LogFilter
-    from tpudash.tui.widgets.log_view_text import LogRow
+    from tpudash.store.log_lines import LogLinesSource, LogSource
+    from tpudash.store.log_pulses import Pulse
+    from tpudash.tui.widgets.span_view import Spans
+
+LEAST_SEVERITIES: Final = (None, Severity.WARNING, Severity.ERROR)
+JUDGE_AGAIN_S: Final = 0.1
+_JUMPS: Final = {
+    "error": "error",
+    "step": "step",
+    "checkpoint": "checkpoint",
+    "restart": "restart",
+    "event": "event",
+}
 
 
 class LogsPane(Pane):
-    """What the nodes wrote: of the selected run or node, or of all."""
+    """What the nodes wrote: of the selected run or node, or of all.
+
+    Args:
+        source: The log to show; None for the store's own.
+        about: Returns what is said of that source in the line below.
+    """
 
     pane_id: ClassVar[PaneId] = PaneId.LOGS
     title: ClassVar[str] = "Logs"
     help_text: ClassVar[str] = (
         "Lines of the selected run or node, newest at the bottom, in order of time (UTC). Scroll "
         "up and the view stands still until f or end; it says how many lines it is behind. "
-        'The filter takes words, !word, "a phrase", /regular expression/ and run: node: worker: '
-        "severity: event: stream: attempt: with a value; severity:warning means at least that. "
-        "Before a line of the selected run stand its attempt and worker, else node and worker. "
-        "D N W E C mark severities; · is a step, ✓ a checkpoint, ↻ a start, restore or preemption."
+        "/ searches and n N go from match to match; & shows matching lines only, + and - lines "
+        'beside them. Both take words, !word, "a phrase", /regular expression/ and run: node: '
+        "worker: severity: event: stream: attempt: with a value; severity:warning means at least "
+        "that. Tracebacks, dumps of XLA and what several workers say alike (x32) are folded; u "
+        "opens them. Before a line of the selected run stand its attempt and worker, else node "
+        "and worker. D N W E C mark severities; · is a step, ✓ a checkpoint, ↻ a start, restore "
+        "or preemption, ◆ a bookmark. [HBM_OOM] names the cause that a line tells of; ! goes to "
+        "the earliest one."
     )
 
-    DEFAULT_CSS = "LogsPane { layout: vertical; }"
+    DEFAULT_CSS = """
+    LogsPane { layout: vertical; }
+    LogsPane .beats { display: none; }
+    """
 
-    def __init__(self, *, follow_interval_s: float = FOLLOW_INTERVAL_S) -> None:
+    def __init__(
+        self,
+        *,
+        follow_interval_s: float = FOLLOW_INTERVAL_S,
+        source: LogLinesSource | None = None,
+        about: Callable[[], list[str]] | None = None,
+    ) -> None:
         super().__init__()
         self._follow_interval_s = follow_interval_s
+        self._given = source
+        self._about = about
         self._all = False
-        self._found: LogFilter | None = None
+        self._typed = ""
+        self._least: Severity | None = None
+        self._only = ""
         self._scope_name = ""
         self._scope_key: tuple[str, frozenset[str]] | None = None
         self._subject: Subject | None = None
+        self._is_judging = False
 
     def compose(self) -> ComposeResult:
-        """Lay out the view and its line."""
+        """Lay out the view and its lines."""
         context = self.context
+        source = self._given if self._given is not None else context.store.logs
         self._view = LogView(
-            context.store.logs,
+            source,
             context.now,
             plain=context.options.ascii,
             follow_interval_s=self._follow_interval_s,
         )
+        self._causes = CauseBook(source)
+        self._view.tags = self._causes.tags
+        self._beats = SpanView(self._draw_beats, classes="beats")
+        self._input = LogInput()
         self._line = Line()
         yield self._view
+        yield self._beats
+        yield self._input
         yield self._line
 
     def on_mount(self) -> None:
         """Show what is known already."""
         self._subject = self.context.subject
         self._show_scope()
-        self._view.sync()
-        self._tell()
+        self.sync()
 
     @property
     def view(self) -> LogView:
@@ -82,9 +129,24 @@ class LogsPane(Pane):
         if changes.runs or changes.nodes:
             self._show_scope()
         if changes.logs:
-            self._view.sync()
-        if changes:
+            self.sync()
+        elif changes:
             self._tell()
+
+    def sync(self) -> None:
+        """Take in what the log got."""
+        self._view.sync()
+        self._judge()
+        self._tell()
+
+    def _judge(self) -> None:
+        """Name causes; what can't be done now without holding up keys is done a little later."""
+        self._is_judging = False
+        if self._causes.sync():
+            self._view.repaint()
+        if self._causes.is_busy and not self._is_judging:
+            self._is_judging = True
+            self.set_timer(JUDGE_AGAIN_S, self._judge)
 
     def selection_changed(self, subject: Subject | None) -> None:
         """Show the lines of what was selected."""
@@ -96,53 +158,209 @@ class LogsPane(Pane):
     def tick(self, now: datetime) -> None:  # noqa: ARG002
         """Bring ages up to date."""
         self._view.tick()
+        if self._beats.display:
+            self._beats.sync()
         self._tell()
 
     def filter(self, text: str) -> None:
         """Show only matching lines."""
-        self._found = self._view.show_matching(text)
+        self._typed = text.strip()
+        self._apply_filter()
+
+    def _apply_filter(self) -> None:
+        self._view.show_matching(self._filter_text())
         self._tell()
+
+    def _filter_text(self) -> str:
+        least = f"severity:{self._least.lower()}" if self._least else ""
+        return " ".join(part for part in (self._typed, least, self._only) if part)
 
     def perform(self, action_id: str) -> None:
         """Carry out one of this pane's actions."""
-        view = self._view
-        acts: dict[str, Callable[[], object]] = {
-            "logs-follow": view.toggle_follow,
-            "logs-wrap": view.toggle_wrap,
-            "logs-time": view.toggle_since,
-            "logs-scope": self._toggle_scope,
-            "logs-next-error": lambda: self._jump(view.jump_to_error, 1, "error"),
-            "logs-previous-error": lambda: self._jump(view.jump_to_error, -1, "error"),
-            "logs-next-event": lambda: self._jump(view.jump_to_landmark, 1, "event"),
-            "logs-previous-event": lambda: self._jump(view.jump_to_landmark, -1, "event"),
-        }
-        if action_id in acts:
-            acts[action_id]()
+        act = self._acts().get(action_id.removeprefix("logs-"))
+        if act is not None:
+            act()
             self._tell()
 
-    def empty_reason(self) -> str:
-        """Say why no line is shown."""
-        if self._view.lines.shown:
-            return ""
-        if self._view.lines.is_searching:
-            return "Searching ..."
-        if self._view.lines.total:
-            filtered = " that match the filter" if self._filter_text() else ""
-            scope = f" of {self._scope_name}" if self._scope_name else ""
-            key = " Press a for all runs." if self._scope_name else ""
-            total = self._view.lines.total
-            return f"No lines{scope}{filtered}, among {total:,} lines.{key}"
-        problem = source_problem(self.context, LOGS) or nothing_runs(self.context)
-        if problem:
-            return problem
-        return "No lines yet. They appear once a node is READY and its agent has started."
+    def _acts(self) -> dict[str, Callable[[], object]]:
+        view = self._view
+        acts: dict[str, Callable[[], object]] = {
+            "follow": view.toggle_follow,
+            "wrap": view.toggle_wrap,
+            "time": view.toggle_since,
+            "fold": view.toggle_folding,
+            "scope": self._toggle_scope,
+            "search": lambda: self._input.begin(Typing.SEARCH, view.search.text),
+            "filter": lambda: self._input.begin(Typing.FILTER, self._typed),
+            "next-match": lambda: view.jump_to_found(1, self._missed("newer match")),
+            "previous-match": lambda: view.jump_to_found(-1, self._missed("older match")),
+            "more-context": lambda: view.change_context(1),
+            "less-context": lambda: view.change_context(-1),
+            "severity": self._next_severity,
+            "only-worker": self._toggle_only,
+            "bookmark": view.toggle_bookmark,
+            "next-bookmark": self._next_bookmark,
+            "cause": self._go_to_cause,
+            "heartbeat": self._toggle_beats,
+            "line": self._open_line,
+            "save": self._save,
+        }
+        for name, what in _JUMPS.items():
+            for word, step in (("next", 1), ("previous", -1)):
+                missed = self._missed(f"{'newer' if step > 0 else 'older'} {name}")
+                acts[f"{word}-{name}"] = partial(view.jump, what, step, missed)
+        return acts
+
+    def _missed(self, what: str) -> Callable[[], None]:
+        return lambda: self._say(f"No {what} among these lines.")
+
+    def _say(self, words: str, severity: Any = "information") -> None:
+        self.app.notify(safe_text(words, 300), severity=severity, markup=False, timeout=4)
+
+    def on_log_input_typed(self, event: LogInput.Typed) -> None:
+        """Search or filter as it is typed."""
+        event.stop()
+        if event.what is Typing.FILTER:
+            self.filter(event.text)
+        else:
+            self._view.begin_search(event.text)
+            if event.is_done:
+                self._view.jump_to_found(-1, self._search_newer)
+        if event.is_done or event.is_given_up:
+            self._view.focus()
+        self._tell()
+
+    def _search_newer(self) -> None:
+        self._view.jump_to_found(1, self._missed("match"))
+
+    def _next_severity(self) -> None:
+        at = LEAST_SEVERITIES.index(self._least)
+        self._least = LEAST_SEVERITIES[(at + 1) % len(LEAST_SEVERITIES)]
+        self._apply_filter()
+
+    def _toggle_only(self) -> None:
+        row = self._view.current
+        self._only = ""
+        if row is not None and not self._view.lines.filter.is_of_worker:
+            node, worker = row.source
+            parts = [f"node:{_quoted(node)}" if node else "", f"worker:{_quoted(worker)}"]
+            self._only = " ".join(part for part in parts if part and not part.endswith(':""'))
+        self._apply_filter()
+
+    def _next_bookmark(self) -> None:
+        if not self._view.jump_to_bookmark():
+            self._say("There is no bookmark; b sets one.")
+
+    def _open_line(self) -> None:
+        from tpudash.tui.widgets.log_page import LogLinePage
+
+        row = self._view.current
+        if row is not None:
+            tag = self._causes.tags.get(row.number, "")
+            members = self._view.lines.members_of(row)
+            self.app.push_screen(LogLinePage(self.host, row, members, tag))
+
+    def _toggle_beats(self) -> None:
+        self._beats.display = not self._beats.display
+        self._view.display = not self._beats.display
+        if self._beats.display:
+            self.call_after_refresh(self._beats.sync)
+        else:
+            self._view.focus()
+
+    def _draw_beats(self, width: int, height: int) -> Sequence[Spans]:
+        name, nodes = self._scope_of(None if self._all else self._subject)
+        run = self._run
+
+        def belongs(pulse: Pulse) -> bool:
+            return not name or pulse.node_id in nodes or (run is not None and pulse.run == run)
+
+        pulses = self.context.store.logs.pulses
+        return draw_beats(pulses, self.context.now(), (width, height), belongs=belongs)
+
+    # The cause of a failure.
+
+    def _cause(self) -> Cause | None:
+        roots = self._causes.roots()
+        name, nodes = self._scope_of(None if self._all else self._subject)
+        if name:
+            roots = [one for one in roots if one.node_id in nodes or one.group[0] == self._run]
+        return roots[0] if roots else None
+
+    def _go_to_cause(self) -> None:
+        cause = self._cause()
+        if cause is None:
+            self._say("No line tells of a cause that is known.")
+            return
+        marked = self._view.marked
+        if marked is not None and marked.number == cause.number:
+            self._show_check(cause)
+        elif not self._view.go_to_line(cause.number, cause.micros):
+            self._say("The line that names the cause is no longer held.")
+
+    def _show_check(self, cause: Cause) -> None:
+        """Go to the row of the checklist that is about the same run."""
+        from tpudash.tui.widgets.checklist_pane import ChecklistPane
+
+        for pane in self.screen.query(ChecklistPane):
+            self.app.call_later(getattr(self.app, "perform", lambda _: None), "pane-checklist")
+            if not pane.show_finding("run-failed", cause.group[0]):
+                self._say(cause.advice or f"{cause.error_class} is in no row of the checklist.")
+            return
+
+    # Saving and copying.
 
     def copy_text(self) -> str:
         """Return the marked line in full, or the visible lines."""
         marked = self._view.marked
         if marked is not None:
-            return "\n".join(safe_lines(marked.entry.text or marked.text, limit=100_000))
-        return "\n".join(_as_copied(row) for row in self._view.visible_rows())
+            return marked.line.text
+        return "\n".join(map(copied, self._view.visible_rows()))
+
+    def _save(self) -> None:
+        folder = self._save_folder()
+        if folder is None:
+            self._say("Nothing is saved from here.", "warning")
+            return
+        path = file_for(folder, self._scope_name, self.context.now())
+        self.run_worker(self._write(path), name="save the log", exit_on_error=False)
+
+    def _save_folder(self) -> Path | None:
+        settings = getattr(self.app, "settings", None)
+        file: Path | None = getattr(settings, "copy_file", None)
+        return None if file is None else file.parent / "logs"
+
+    async def _write(self, path: Path) -> None:
+        count = 0
+        try:
+            for chunk in chunks(self._view.lines):
+                await asyncio.to_thread(append, path, chunk)
+                count += chunk.count("\n")
+        except OSError as error:
+            self._say(f"{path} can't be written: {error.strerror}", "error")
+            return
+        self._say(f"Saved {count:,} lines in {path}" if count else "There is no line to save.")
+
+    # What it says of itself.
+
+    def empty_reason(self) -> str:
+        """Say why no line is shown."""
+        lines = self._view.lines
+        if lines.top is not None:
+            return ""
+        if lines.is_searching:
+            return "Searching ..."
+        if lines.total:
+            filtered = " that match the filter" if self._filter_text() else ""
+            scope = f" of {self._scope_name}" if self._scope_name else ""
+            key = " Press a for all runs." if self._scope_name else ""
+            return f"No lines{scope}{filtered}, among {lines.total:,} lines.{key}"
+        if self._given is not None:
+            return "There is nothing in it yet."
+        problem = source_problem(self.context, LOGS) or nothing_runs(self.context)
+        if problem:
+            return problem
+        return "No lines yet. They appear once a node is READY and its agent has started."
 
     def title_note(self) -> str:
         """Say how far behind a standing view is."""
@@ -154,6 +372,11 @@ class LogsPane(Pane):
         """Tell how the view stands after it moved."""
         event.stop()
         self._tell()
+
+    @property
+    def _run(self) -> str | None:
+        subject = None if self._all else self._subject
+        return subject.run if subject and subject.kind is SubjectKind.RUN else None
 
     def _toggle_scope(self) -> None:
         self._all = not self._all
@@ -167,10 +390,10 @@ class LogsPane(Pane):
             return
         self._scope_key = key
         self._scope_name = name
-        run = subject.run if subject and subject.kind is SubjectKind.RUN else None
+        run = self._run
 
-        def belongs(row: LogRow) -> bool:
-            return row.entry.node_id in nodes or (run is not None and row.entry.run == run)
+        def belongs(source: LogSource) -> bool:
+            return source.node_id in nodes or (run is not None and source.run == run)
 
         is_one_run = subject is not None and subject.run is not None
         self._view.show_scope(belongs if name else None, is_one_run=is_one_run)
@@ -185,60 +408,28 @@ class LogsPane(Pane):
         node_id = subject.node_id
         return (safe_text(node_id, 60), frozenset((node_id,))) if node_id else ("", frozenset())
 
-    def _jump(self, jump: Callable[[int], bool], step: int, what: str) -> None:
-        if not jump(step):
-            where = "newer" if step > 0 else "older"
-            self.app.notify(f"No {where} {what} among these lines.", timeout=3)
-
-    def _filter_text(self) -> str:
-        return self._found.text if self._found else ""
-
     def _tell(self) -> None:
-        if not self._view.lines.shown:
+        if self._view.lines.top is None:
             reason = self.empty_reason()
             if reason != self._view.empty_text:
                 self._view.empty_text = reason
                 self._view.repaint()
-        self._line.show(self._status())
-
-    def _status(self) -> Text:
-        view, style_of = self._view, self.host.style_of
-        text = Text(" ")
-        if view.following:
-            text.append("following", style_of("state-ready"))
-        else:
-            text.append(
-                f"standing still, {view.behind:,} newer below, f follows",
-                style_of("warning", bold=True),
-            )
-        muted = style_of("muted")
-        parts = [f"{self._scope_name or 'all runs'}: {len(view.lines.shown):,} lines"]
-        if view.lines.is_searching:
-            parts.append("searching")
-        if self._filter_text():
-            parts.append(f"filter {safe_text(self._filter_text(), 40)}")
-        if view.side:
-            parts.append(f"from column {view.side}")
-        parts += self._about_source()
-        for part in parts:
-            text.append(f"  {part}", muted)
-        if self._found and self._found.problem:
-            text.append(f"  {safe_text(self._found.problem, 80)}", style_of("error"))
-        return text
+        status = LogStatus(
+            self._scope_name or ("all runs" if self._given is None else "all"),
+            self._filter_text(),
+            self._cause(),
+            tuple(self._about_source()),
+        )
+        self._line.show(status.text(self._view, self.host))
 
     def _about_source(self) -> list[str]:
+        if self._about is not None:
+            return self._about()
         ring = self.context.store.logs
-        parts = []
-        newest = ring.newest(1)
-        if newest:
-            parts.append(f"last {age(newest[0].timestamp, self.context.now(), step=5)} ago")
-        if ring.suppressed:
-            parts.append(f"{ring.suppressed:,} left out by the source")
-        problem = source_problem(self.context, LOGS) if newest else ""
+        parts = about_ring(ring, self.context.now())
+        problem = source_problem(self.context, LOGS) if len(ring) else ""
         return [*parts, problem] if problem else parts
 
 
-def _as_copied(row: LogRow) -> str:
-    node, worker = row.source
-    source = safe_text(f"{node}:{worker}" if worker else node, 80)
-    return f"{row.entry.timestamp:%Y-%m-%dT%H:%M:%SZ} {source} {row.text}"
+def _quoted(value: str) -> str:
+    return f'"{value.replace(chr(34), "")}"'

@@ -1,0 +1,1 @@
+"""What trainers print, made readable: cleaned, described, judged and folded. Pure functions."""

@@ -1,0 +1,122 @@
+"""What a line of text says of its own time and severity, for lines that carry no other.
+
+Formats: glog and absl (`E1201 08:00:00.123456 77 file.cc:12] `), TensorFlow and XLA
+(`2026-12-01 08:00:00.123456: E file.cc:12] `), Python's logging in its usual shapes
+(`2026-12-01 08:00:00,123 - name - ERROR - `, `ERROR:name:`), RFC 3339, `[ERROR]`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from tpudash.domain.log import Severity
+
+_WORDS: Final = {
+    "D": Severity.DEBUG,
+    "DEBUG": Severity.DEBUG,
+    "I": Severity.INFO,
+    "INFO": Severity.INFO,
+    "NOTICE": Severity.NOTICE,
+    "W": Severity.WARNING,
+    "WARN": Severity.WARNING,
+    "WARNING": Severity.WARNING,
+    "E": Severity.ERROR,
+    "ERROR": Severity.ERROR,
+    "F": Severity.CRITICAL,
+    "C": Severity.CRITICAL,
+    "FATAL": Severity.CRITICAL,
+    "CRITICAL": Severity.CRITICAL,
+}
+_NAMES: Final = "DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|FATAL|CRITICAL"
+_MOMENT: Final = (
+    r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?"
+    r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
+)
+_STARTS_WITH_MOMENT: Final = re.compile(
+    rf"\[?{_MOMENT}\]?:?\s{{0,3}}(?:(?P<letter>[DIWEF]) |.{{0,60}}?\b(?P<word>{_NAMES})\b)?"
+)
+_GLOG: Final = re.compile(
+    r"(?P<letter>[IWEF])(?P<month>\d\d)(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)"
+    r"(?:\.(?P<part>\d{1,9}))?"
+)
+_STARTS_WITH_WORD: Final = re.compile(rf"\[?(?P<word>{_NAMES})\b[\]: ]")
+_FINAL_OF_TRACEBACK: Final = re.compile(
+    r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?::|$)"
+)
+_MAY_BEGIN: Final = frozenset("[0123456789IWEFDNC")
+
+
+class Claim(NamedTuple):
+    """What a line says of itself at its beginning.
+
+    Attributes:
+        severity: The severity, or None if it names none.
+        start: Where its message begins, behind time, process id and place, so that the same
+            message of two workers is the same text from there on.
+    """
+
+    severity: Severity | None
+    start: int
+
+
+NO_CLAIM: Final = Claim(None, 0)
+
+
+def claim_of(text: str) -> Claim:
+    """Return what a line claims of itself."""
+    first = text[:1]
+    if first not in _MAY_BEGIN:
+        if ("Err" in text or "Exc" in text) and _FINAL_OF_TRACEBACK.match(text):
+            return Claim(Severity.ERROR, 0)
+        return NO_CLAIM
+    if first.isdigit() or (first == "[" and text[1:2].isdigit()):
+        found = _STARTS_WITH_MOMENT.match(text)
+    elif text[1:2].isdigit():
+        found = _GLOG.match(text)
+    else:
+        found = _STARTS_WITH_WORD.match(text)
+        if found is not None:
+            return Claim(_WORDS[found["word"]], 0)
+        return Claim(Severity.ERROR, 0) if _FINAL_OF_TRACEBACK.match(text) else NO_CLAIM
+    if found is None:
+        return NO_CLAIM
+    letter = found["letter"]
+    if letter is None and found.re is _STARTS_WITH_MOMENT:
+        letter = found["word"]
+    end = found.end()
+    place = text.find("] ", end, end + 120)
+    return Claim(_WORDS[letter] if letter else None, end if place < 0 else place + 2)
+
+
+def guess_severity(text: str) -> Severity | None:
+    """Return the severity that a line claims at its beginning, or None if it claims none."""
+    return claim_of(text).severity
+
+
+def guess_moment(text: str, year: int) -> datetime | None:
+    """Return the time that a line begins with, taken as UTC if it names no zone, or None.
+
+    Args:
+        text: The line.
+        year: What glog's times leave out.
+    """
+    if not text or text[0] not in _MAY_BEGIN:
+        return None
+    found = _STARTS_WITH_MOMENT.match(text)
+    try:
+        if found is not None:
+            part = (found["part"] or "0")[:6].ljust(6, "0")
+            zone = (found["zone"] or "Z").replace("Z", "+00:00")
+            return datetime.fromisoformat(
+                f"{found['date']}T{found['time']}.{part}{zone}"
+            ).astimezone(UTC)
+        found = _GLOG.match(text)
+        if found is not None:
+            part = (found["part"] or "0")[:6].ljust(6, "0")
+            day = f"{year:04d}-{found['month']}-{found['day']}"
+            return datetime.fromisoformat(f"{day}T{found['time']}.{part}+00:00")
+    except (ValueError, OverflowError):
+        pass
+    return None
