@@ -194,10 +194,13 @@ def run_cost_in(snapshot: Snapshot, run: Run, book: PriceBook, now: datetime) ->
 
 def project_totals(snapshot: Snapshot, book: PriceBook, now: datetime) -> ProjectTotals:
     """Return what all nodes and runs that are known cost together, each life counted once."""
-    if _nothing_heard(snapshot):
-        return ProjectTotals(None, None, per_hour_is_lower_bound=True, accrued_is_lower_bound=True)
     lives = lives_of(snapshot, book, now)
     accrued = combine(life.estimate for life in lives)
+    if _nothing_heard(snapshot):
+        so_far = accrued.accrued_usd if lives else None
+        return ProjectTotals(
+            None, so_far, per_hour_is_lower_bound=True, accrued_is_lower_bound=True
+        )
     listed = [life for life in lives if life.is_listed]
     rates = [life.per_hour_usd for life in listed if life.per_hour_usd is not None]
     unpriced = tuple(sorted(life.name for life in listed if life.per_hour_usd is None))

@@ -127,12 +127,11 @@ def ready_time_of_life(life: NodeLife, now: datetime) -> ReadyTime:
         last = spans[-1]
         end = max(last.end, life.gone or life.last_seen)
         spans = (*spans[:-1], replace(last, end=end, ends_early=life.gone is None))
-    first_end = spans[0].end if spans else None
     is_free = (
-        life.preempted is not None
-        and life.create_time is not None
-        and first_end is not None
-        and first_end - life.create_time <= FREE_PREEMPTION
+        bool(spans)
+        and life.preempted is not None
+        and life.scheduling.may_be_preempted
+        and _is_within_first_minute(spans, life.create_time)
     )
     is_lower_bound = any(span.is_lower_bound for span in spans)
     return ReadyTime(spans, is_free=is_free, is_lower_bound=is_lower_bound and not is_free)
@@ -161,12 +160,28 @@ def _not_after(spans: Iterable[ReadySpan], now: datetime) -> list[ReadySpan]:
 def _observed(evidence: Evidence) -> list[ReadySpan]:
     """Return the spans that somebody watched, of which the last one may still go on."""
     times, life = evidence.times, evidence.life
-    spans = [*(life.spans if life else ()), *(times.earlier if times else ())]
+    spans = [*_remembered(life, times), *(times.earlier if times else ())]
     if times is not None and times.ready_since is not None:
         begins_late = times.ready_since <= times.first_seen
         end = times.ready_until or evidence.vanished or evidence.now
         spans.append(ReadySpan(times.ready_since, end, begins_late=begins_late))
     return sorted(spans, key=lambda span: span.start)
+
+
+def _remembered(life: NodeLife | None, times: NodeTimes | None) -> tuple[ReadySpan, ...]:
+    """Return what earlier sessions saw, joined to what this one does.
+
+    A node that was READY when they last saw it and when this session first did was so all along.
+    """
+    if life is None or not life.spans:
+        return ()
+    seen = times.ready_since if times is not None else None
+    last = life.spans[-1]
+    if not life.is_open or times is None or seen is None or seen <= last.end:
+        return life.spans
+    was_ready_all_along = seen <= times.first_seen
+    joined = replace(last, end=seen) if was_ready_all_along else replace(last, ends_early=True)
+    return (*life.spans[:-1], joined)
 
 
 def _completed(observed: list[ReadySpan], evidence: Evidence) -> list[ReadySpan]:
@@ -267,7 +282,16 @@ def _was_free(spans: tuple[ReadySpan, ...], evidence: Evidence) -> bool:
         return False
     if not _was_preempted(evidence):
         return False
-    return spans[-1].end - (evidence.node.create_time or spans[0].start) <= FREE_PREEMPTION
+    return _is_within_first_minute(spans, evidence.node.create_time)
+
+
+def _is_within_first_minute(spans: tuple[ReadySpan, ...], created: datetime | None) -> bool:
+    """Whether a node was READY only within a minute of its creation, by two clocks that may differ.
+
+    A cloud's clock that is ahead would put the end before the creation; the length tells then.
+    """
+    end = spans[-1].end
+    return end - (created or spans[0].start) <= FREE_PREEMPTION >= end - spans[0].start
 
 
 def _was_preempted(evidence: Evidence) -> bool:
