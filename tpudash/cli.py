@@ -26,7 +26,7 @@ PROGRAM: Final = "tpudash"
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Screens": ("console", "watch", "demo"),
     "Read": ("nodes", "requests", "runs", "metrics", "logs", "cost", "doctor", "explain"),
-    "Act": ("launch", "resume", "delete", "clean", "budget"),
+    "Act": ("launch", "resume", "delete", "supervise", "clean", "budget"),
     "Set up": ("config", "paths", "themes", "emulator"),
 }
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -44,6 +44,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "launch": ("launch:launch", "Launch a training run on a new node."),
     "resume": ("resume:resume", "Continue a run on a new node from its last checkpoint."),
     "delete": ("delete:delete", "Delete the nodes and requests of a run, or a node."),
+    "supervise": ("supervise:supervise", "Resume a run by itself until it is finished."),
     "clean": ("clean:clean", "List what is dead, leaked or idle, and delete what is marked."),
     "budget": ("budget:budget", "List, create and change budget alerts."),
     "config": ("config:config", "Show or check the settings."),

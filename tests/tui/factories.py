@@ -315,6 +315,9 @@ class FakeOperations:
             nodes=(node_name("demo-1"),),
         )
 
+    async def reconcile(self) -> None:
+        self.calls.append(("reconcile", None))
+
     def left_behind(self, project: str) -> Sequence[OperationProgress]:
         self.calls.append(("left_behind", project))
         return self.left

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tpudash.domain.operation import OperationProgress, Plan
     from tpudash.domain.price import CostEstimate, Price
     from tpudash.domain.request import QueuedResource
-    from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.domain.run import AttemptRecord, Run, Supervision
 
 
 def node_item(node: Node, cost: CostEstimate, now: datetime) -> Item:
@@ -133,7 +133,32 @@ def run_item(run: Run, cost: CostEstimate, now: datetime) -> Item:
         "recipe": spec.recipe.name if spec else None,
         "seed": spec.seed if spec else None,
         "created": timestamp(spec.created) if spec else None,
+        "queued": spec.placement.queued if spec else None,
+        "supervision": supervision_item(run.supervision, now),
         **cost_fields(cost),
+    }
+
+
+def supervision_item(found: Supervision | None, now: datetime) -> Item | None:
+    """Return who resumes a run by itself, or did last; None where nobody ever did."""
+    if found is None:
+        return None
+    return {
+        "owner": found.owner,
+        "host": found.host,
+        "pid": found.pid,
+        "since": timestamp(found.since),
+        "updated": timestamp(found.updated),
+        "age_s": age_s(found.updated, now),
+        "is_alive": found.is_alive(now),
+        "ended": timestamp(found.ended),
+        "phase": found.state,
+        "message": found.message or None,
+        "tries": found.tries,
+        "tries_left": found.tries_left,
+        "max_attempts": found.max_attempts,
+        "max_cost_usd": found.max_cost_usd,
+        "spent_usd": rounded(found.spent_usd),
     }
 
 
@@ -147,6 +172,9 @@ def attempt_item(record: AttemptRecord) -> Item:
         "stage": record.stage,
         "started": timestamp(record.started),
         "updated": timestamp(record.updated),
+        "step_updated": timestamp(record.step_updated),
+        "workers": record.workers,
+        "workers_missing": list(record.workers_missing),
         "ended": timestamp(record.ended),
         "exit_code": record.exit_code,
         "restarts": record.restarts,

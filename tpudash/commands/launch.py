@@ -13,6 +13,7 @@ from tpudash.commands.acting import (
     check_can_confirm,
     words_after_dashes,
 )
+from tpudash.commands.launch_placement import placement_of, placement_options
 from tpudash.commands.state import CliState, pass_state
 from tpudash.domain.node import Scheduling
 from tpudash.errors import UsageError
@@ -71,14 +72,16 @@ Example:
     metavar="USD",
     help="The most that the run may cost.",
 )
+@placement_options
 @acting_options
 @pass_state
 @click.pass_context
 def launch(ctx: click.Context, state: CliState, /, **options: Any) -> int:
     """Launch the training run NAME on a new node; words after -- go to the trainer as they are.
 
-    Zones are tried in the order given when one has no capacity. Launching again after a crash
-    takes up what was begun.
+    Zones are tried in the order given when one has no capacity. With --queued the node is asked
+    for by a queued resource, which waits for capacity. Launching again after a crash takes up
+    what was begun.
     """
     from tpudash.commands.operating import operate
 
@@ -107,6 +110,7 @@ def _request(
         trainer_arguments=(*trainer_arguments(options), *for_trainer),
         delete_node_when_done=options["delete_node_when_done"],
         max_cost_usd=options["max_cost"],
+        placement=placement_of(options),
     )
 
 

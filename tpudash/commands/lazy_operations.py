@@ -9,7 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tpudash.commands.screen import ScreenParts
-    from tpudash.domain.operation import LaunchChoices, LaunchRequest, OperationProgress, Plan
+    from tpudash.domain.operation import (
+        LaunchChoices,
+        LaunchRequest,
+        OperationProgress,
+        Plan,
+        SupervisionWish,
+    )
     from tpudash.operations.service import Operations
 
 
@@ -48,6 +54,18 @@ class LazyOperations:
     def start(self, plan: Plan) -> OperationProgress:
         """Carry out a confirmed plan in the background; progress goes to the store."""
         return self._room.start(plan)
+
+    async def plan_supervise(self, run: str, wish: SupervisionWish) -> Plan:
+        """Return the plan to have a run resumed by itself; changes nothing."""
+        return await self._room.plan_supervise(run, wish)
+
+    async def plan_stand_down(self, run: str) -> Plan:
+        """Return the plan to end the supervision of a run; changes nothing."""
+        return await self._room.plan_stand_down(run)
+
+    async def reconcile(self) -> None:
+        """End what was left behind and has come to its end since."""
+        await self._room.reconcile()
 
     def left_behind(self, project: str) -> Sequence[OperationProgress]:
         """Return what the journal holds as begun and not ended, and nobody here follows."""

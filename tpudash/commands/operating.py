@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
-    from tpudash.domain.operation import OperationProgress, OperationsPort, Plan
+    from tpudash.domain.operation import OperationProgress, Plan
 
-    MakePlan = Callable[[OperationsPort], Awaitable[Plan]]
+    MakePlan = Callable[[Operations], Awaitable[Plan]]
+    Report = Callable[[OperationProgress], None]
 
 ACCEPTED_STEP: Final = 2
 """Steps of a launch or resume that are done once CreateNode was accepted."""
@@ -57,6 +58,19 @@ def operations_for_screen(parts: ScreenParts) -> Operations:
         parts.link,
         Journal(parts.state.paths.state_dir, parts.clock),
         rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, parts.prices),
+        report=report,
+        owner=owner_of(settings),
+        options=_options(settings),
+    )
+
+
+def operations_of_command(session: Session, report: Report) -> Operations:
+    """Return the operations room of one command; `report` hears of its progress."""
+    settings = session.settings
+    return Operations(
+        session.connection,
+        Journal(session.state.paths.state_dir, session.clock),
+        rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, session.prices),
         report=report,
         owner=owner_of(settings),
         options=_options(settings),
@@ -105,15 +119,7 @@ class _Act:
         self._told = ""
         self._progress: OperationProgress | None = None
         self._moved = asyncio.Event()
-        settings = session.settings
-        self.operations = Operations(
-            session.connection,
-            Journal(session.state.paths.state_dir, session.clock),
-            rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, session.prices),
-            report=self._hear,
-            owner=owner_of(settings),
-            options=_options(settings),
-        )
+        self.operations = operations_of_command(session, self._hear)
 
     def _hear(self, progress: OperationProgress) -> None:
         self._progress = progress
@@ -174,6 +180,7 @@ class _Act:
             OperationKind.LAUNCH: f"tpudash logs {name} --follow",
             OperationKind.RESUME: f"tpudash resume {name} --wait, or tpudash logs {name} --follow",
             OperationKind.DELETE: f"tpudash delete {name} --wait",
+            OperationKind.STAND_DOWN: "tpudash runs",
         }
         say(f"nothing was undone; the cloud goes on with it. Follow: {follow[plan.kind]}")
 

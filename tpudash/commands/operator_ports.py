@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.control import Control
-from tpudash.domain.operation import OperationState
+from tpudash.domain.operation import OperationKind, OperationState, SupervisionWish
 from tpudash.domain.shell import ShellCommand
 from tpudash.errors import ConfigurationError, TpudashError
 from tpudash.store.changes import ControlChanged, OperationChanged
 from tpudash.tui.acts import OperatorPorts
 
 if TYPE_CHECKING:
+    from tpudash.commands.lazy_operations import LazyOperations
     from tpudash.commands.screen import ScreenParts
     from tpudash.domain.node import Node
-    from tpudash.domain.operation import OperationsPort
+    from tpudash.domain.operation import OperationsPort, Plan
     from tpudash.operations.control import ControlLock
     from tpudash.store.snapshot import ConnectionInfo
 
@@ -157,6 +158,32 @@ class ScreenControl:
             self.release()
 
 
+class ScreenSupervision:
+    """Supervision of runs from the console: begun here, and ended wherever it goes on."""
+
+    def __init__(self, parts: ScreenParts, operations: LazyOperations) -> None:
+        self._parts = parts
+        self._operations = operations
+
+    def is_supervised(self, run: str) -> bool:
+        """Whether a run is resumed by itself now, here or by another process."""
+        snapshot = self._parts.store.snapshot
+        known = snapshot.runs.get(run)
+        lease = known.supervision if known is not None else None
+        if lease is not None and lease.is_alive(self._parts.clock.now()):
+            return True
+        return any(
+            (one.kind, one.run, one.state) == (OperationKind.SUPERVISE, run, OperationState.RUNNING)
+            for one in snapshot.operations.values()
+        )
+
+    async def plan_supervise(self, run: str, *, on: bool) -> Plan:
+        """Return the plan to switch supervision of a run on or off; changes nothing."""
+        if on:
+            return await self._operations.plan_supervise(run, SupervisionWish())
+        return await self._operations.plan_stand_down(run)
+
+
 def _place_of(info: ConnectionInfo) -> str:
     return f"{info.project}@{info.endpoint}" if info.endpoint else info.project
 
@@ -166,6 +193,10 @@ async def take_up(parts: ScreenParts, operations: OperationsPort) -> None:
     store = parts.store
     while store.snapshot.connection is None or store.snapshot.control is None:
         await parts.clock.sleep(WAIT_FOR_CONNECTION_S)
+    try:
+        await operations.reconcile()
+    except TpudashError as error:
+        logger.info("what was left behind could not be looked at: %s", error)
     now = parts.clock.now()
     for one in operations.left_behind(store.snapshot.connection.project):
         is_ours = store.snapshot.control.is_ours
@@ -180,7 +211,7 @@ async def take_up(parts: ScreenParts, operations: OperationsPort) -> None:
         store.apply(OperationChanged(one))
 
 
-def operator_ports(parts: ScreenParts, operations: OperationsPort) -> OperatorPorts:
+def operator_ports(parts: ScreenParts, operations: LazyOperations) -> OperatorPorts:
     """Return what the console may ask, and have it kept up to date beside the pollers."""
     control = ScreenControl(parts)
     parts.beside += [control.keep, lambda: take_up(parts, operations)]
@@ -188,5 +219,6 @@ def operator_ports(parts: ScreenParts, operations: OperationsPort) -> OperatorPo
     return OperatorPorts(
         emulator=LazyEmulator(endpoint) if endpoint else None,
         shell=ScreenShell(parts),
+        supervision=ScreenSupervision(parts, operations),
         control=control,
     )

@@ -147,6 +147,7 @@ class OperationProgress:
         message: What it is doing or waiting for now, in a sentence.
         steps_done: How many of `steps_total` are finished.
         failure: Why it failed, classified, if it did.
+        phase: What a supervisor does now, as one word, or "".
     """
 
     operation_id: str
@@ -160,6 +161,7 @@ class OperationProgress:
     steps_total: int = 0
     nodes: tuple[str, ...] = ()
     failure: Failure | None = None
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,10 @@ class OperationsPort(Protocol):
 
     def start(self, plan: Plan) -> OperationProgress:
         """Carry out a confirmed plan in the background; progress goes to the store."""
+        ...
+
+    async def reconcile(self) -> None:
+        """End what was left behind and has come to its end since."""
         ...
 
     def left_behind(self, project: str) -> Sequence[OperationProgress]:

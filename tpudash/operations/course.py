@@ -120,20 +120,21 @@ class Course:
     """What one operation may do: ask until the answer is definite, tell, and save its intent.
 
     Args:
-        tell: Shows how far the operation got: a sentence, and how many steps are done.
+        tell: Shows how far the operation got: a sentence, how many steps are done, and a
+            supervisor's phase.
     """
 
     def __init__(
-        self, operation_id: str, tools: Tools, tell: Callable[[str, int | None], None]
+        self, operation_id: str, tools: Tools, tell: Callable[[str, int | None, str], None]
     ) -> None:
         self.operation_id = operation_id
         self.tools = tools
         self._tell = tell
         self._told = ""
 
-    def say(self, message: str, *, done: int | None = None) -> None:
+    def say(self, message: str, *, done: int | None = None, phase: str = "") -> None:
         """Tell what the operation is doing now, and keep it in the journal when it is news."""
-        self._tell(message, done)
+        self._tell(message, done, phase)
         if message != self._told:
             self._told = message
             self.tools.journal.note(self.operation_id, message)

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     Report = Callable[[OperationProgress], None]
 
+__all__ = ["Operations", "OperationsOptions"]
 logger = logging.getLogger(__name__)
 
 FORMER_END: Final = "another operation took its place"
@@ -309,8 +310,8 @@ class Operations:
     async def _carry_out(self, operation_id: str, payload: Payload) -> None:
         """Do it, whatever happens; the edge at which an operation's faults end."""
 
-        def tell(message: str, done: int | None) -> None:
-            self._move(operation_id, message=message, done=done)
+        def tell(message: str, done: int | None, phase: str) -> None:
+            self._move(operation_id, message=message, done=done, phase=phase)
 
         course = Course(operation_id, self._tools, tell)
         try:
@@ -362,12 +363,14 @@ class Operations:
         state: OperationState = OperationState.RUNNING,
         done: int | None = None,
         failure: Failure | None = None,
+        phase: str = "",
     ) -> None:
         known = self._progress[operation_id]
         self._progress[operation_id] = replace(
             known,
             message=message,
             state=state,
+            phase=phase,
             updated=self._clock.now(),
             steps_done=known.steps_done if done is None else max(done, known.steps_done),
             failure=failure,

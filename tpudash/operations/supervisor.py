@@ -303,7 +303,7 @@ class Supervisor:
     def _over_money(self, look: _Look) -> SupervisionOverError:
         cap, spent = self._cap(look) or 0.0, look.spending.usd or 0.0
         detail = f"about ${spent:,.2f} of ${cap:,.2f} is spent (estimate)"
-        failure = Failure(ErrorClass.BILLING, detail, self._how_on(), RetryPolicy.NEVER)
+        failure = Failure(ErrorClass.UNCLASSIFIED, detail, self._how_on(), RetryPolicy.NEVER)
         return self._over(f"{look.run.name} has cost what it may", failure)
 
     async def _end_by_cap(self, look: _Look) -> None:
@@ -330,7 +330,7 @@ class Supervisor:
 
     def _tell(self, state: str, message: str) -> None:
         self._state, self._message = state, message
-        self._course.say(message, done=self._tries)
+        self._course.say(message, done=self._tries, phase=state)
 
 
 def _short(name: str) -> str:

@@ -104,6 +104,10 @@ class GuardedOperations:
         """Return the plan of a deletion."""
         return await self._operations.plan_delete(targets)
 
+    async def reconcile(self) -> None:
+        """End what was left behind and has come to its end since."""
+        await self._operations.reconcile()
+
     def left_behind(self, project: str) -> Sequence[OperationProgress]:
         """Return what others began and did not end."""
         return self._operations.left_behind(project)
