@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PROGRAM: Final = "tpudash"
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "Screens": ("console", "watch", "demo"),
-    "Read": ("nodes", "requests", "runs", "metrics", "logs", "cost", "doctor", "explain"),
+    "Screens": ("console", "watch", "demo", "replay"),
+    "Read": ("nodes", "requests", "runs", "metrics", "logs", "cost", "doctor", "explain", "record"),
     "Act": ("launch", "resume", "delete", "supervise", "clean", "budget"),
     "Set up": ("config", "paths", "themes", "emulator"),
 }
@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "console": ("console:console", "The operator console, as without a command."),
     "watch": ("watch:watch", "The read-only screen."),
     "demo": ("demo:demo", "A local emulator, one launched run, and the console."),
+    "replay": ("replay:replay", "Play a recording in the read-only screen."),
     "nodes": ("nodes:nodes", "List TPU nodes of all zones."),
     "requests": ("requests:requests", "List queued resources of all zones."),
     "runs": ("runs:runs", "List training runs with their attempts."),
@@ -41,6 +42,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "cost": ("cost:cost", "Estimate what nodes cost per hour and have cost."),
     "doctor": ("doctor:doctor", "Run the troubleshooting checklist."),
     "explain": ("explain:explain", "Explain an error text from a file or from standard input."),
+    "record": ("record:record", "Record what happens, without a screen."),
     "launch": ("launch:launch", "Launch a training run on a new node."),
     "resume": ("resume:resume", "Continue a run on a new node from its last checkpoint."),
     "delete": ("delete:delete", "Delete the nodes and requests of a run, or a node."),

@@ -29,6 +29,8 @@ class Offer(StrEnum):
     SUPERVISION = "supervision"
     CONTROL = "control"
     """Control of the project is shared out between consoles."""
+    REPLAY = "replay"
+    """What is shown is a recording."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tpudash.tui.action import Action, Danger, Offer, Situation
 from tpudash.tui.pane import PaneId, SubjectKind
 from tpudash.tui.pane_actions import PANE_ACTIONS
+from tpudash.tui.replay_actions import REPLAY_ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -194,7 +195,7 @@ GLOBAL_ACTIONS: Final = (
     ),
 )
 
-ACTIONS: Final = (*GLOBAL_ACTIONS, *PANE_ACTIONS)
+ACTIONS: Final = (*REPLAY_ACTIONS, *GLOBAL_ACTIONS, *PANE_ACTIONS)
 
 
 def find_action(action_id: str) -> Action | None:

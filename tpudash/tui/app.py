@@ -138,10 +138,13 @@ class TpudashApp(HostApp, inherit_bindings=False):
         """Listen to the store; the background begins only when the first frame is out."""
         self.set_class(self.settings.ascii, "-ascii")
         self.stage.open()
-        self.set_interval(1.0, self.stage.tick)
+        self.set_interval(1.0, self._tick)
         if self.settings.rotate_s > 0:
             self.set_interval(self.settings.rotate_s, self.main.rotate)
         self.call_after_refresh(self._start_background)
+
+    def _tick(self) -> None:
+        self.stage.tick()
 
     def _start_background(self) -> None:
         resume_collecting()

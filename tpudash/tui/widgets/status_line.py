@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
+from textual.widget import Widget
 
 from tpudash.store.snapshot import NODES, SourceState
 from tpudash.tui import format as fmt
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from textual import events
+    from textual.app import ComposeResult
 
     from tpudash.store.changes import ChangeSet
     from tpudash.store.snapshot import Snapshot
     from tpudash.tui.pane import HostApp, ViewContext
 
 MOST_ZONES: Final = 2
+RIGHT_LEAST: Final = 22
+"""Cells of the right part, so that a longer age seldom moves anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +41,18 @@ class _Part:
     rank: int = 0
 
 
-class StatusLine(Line):
+class StatusLine(Widget):
     """One line at the top that never scrolls away.
+
+    What moves every second is a widget of its own at the right, since a change repaints all that
+    stands to the left of it in the same widget.
 
     Args:
         project: Shown until the connection says what it is.
     """
 
     DEFAULT_CSS = """
-    StatusLine { background: $panel; }
+    StatusLine { layout: horizontal; height: 1; width: 1fr; background: $panel; }
     """
 
     def __init__(self, host: HostApp, *, project: str = "") -> None:
@@ -56,6 +63,15 @@ class StatusLine(Line):
         self._held = 0
         self._trouble = ""
         self.shows_clock = False
+        self.mode = ""
+        self._right_width = 0
+        self._left = Line(id="status-left")
+        self._right = Line(id="status-right")
+
+    def compose(self) -> ComposeResult:
+        """Lay out both parts."""
+        yield self._left
+        yield self._right
 
     @property
     def context(self) -> ViewContext:
@@ -92,24 +108,25 @@ class StatusLine(Line):
         clock = [_Part(f" {now:%H:%M:%S} UTC ", Style())] if self.shows_clock else []
         right = [*clock, self._age(now), self._rate()]
         left = [*self._badges(), *self._places()]
-        width = self.size.width
-        while left and _length(left) + _length(right) > width and any(p.rank for p in left):
+        right_width = max(RIGHT_LEAST, _length(right))
+        width = self.size.width - right_width
+        while left and _length(left) > width and any(part.rank for part in left):
             left.remove(max(left, key=lambda part: part.rank))
-        text = Text()
-        for part in left:
-            text.append(part.text, part.style)
-        filling = width - _length(left) - _length(right)
-        text.append(" " * max(1, filling))
-        for part in right:
-            text.append(part.text, part.style)
-        self.show(text)
+        if right_width != self._right_width:
+            self._right_width = right_width
+            self._right.styles.width = right_width
+        self._left.show(_joined(left))
+        padding = _Part(" " * (right_width - _length(right)), Style())
+        self._right.show(_joined([padding, *right]))
 
     def _badges(self) -> list[_Part]:
         connection = self.context.snapshot.connection
         is_emulator = connection is not None and connection.is_emulator
         control = self.context.store.snapshot.control
         parts = []
-        if self.context.options.is_watch:
+        if self.mode:
+            parts.append(self._badge(self.mode, "mode-watch"))
+        elif self.context.options.is_watch:
             parts.append(self._badge("WATCH", "mode-watch"))
         elif control is not None and not control.is_ours:
             parts.append(self._badge("VIEWING", "mode-watch"))
@@ -162,6 +179,13 @@ class StatusLine(Line):
 
     def _style(self, variable: str, *, bold: bool = False) -> Style:
         return self._host.style_of(variable, bold=bold)
+
+
+def _joined(parts: list[_Part]) -> Text:
+    text = Text()
+    for part in parts:
+        text.append(part.text, part.style)
+    return text
 
 
 def _length(parts: list[_Part]) -> int:
