@@ -1,4 +1,7 @@
-"""`python -m trainer`, `python -m trainer validate` and `python -m trainer benchmark`."""
+"""`python -m trainer`, `python -m trainer validate` and `python -m trainer benchmark`.
+
+`--self-check` in the first place means `validate`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments[:1] == ["validate"]:
+    if arguments[:1] in (["validate"], ["--self-check"]):
         from trainer.validation import main as validate
 
         return validate(arguments[1:])

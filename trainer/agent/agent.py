@@ -11,7 +11,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from trainer.agent import host, own_node
+from trainer.agent import device_report, host, own_node
 from trainer.agent.cloud_logging import CloudLoggingSender
 from trainer.agent.console import console
 from trainer.agent.cost_cap import CostCap, spent_before
@@ -172,6 +172,7 @@ class Agent:
             last_step=last_step,
         )
         self._supervisor.cap = self._cost_cap()
+        self._shipper.submit("agent", payload=device_report.report())
         if self._going.is_set():
             self._supervisor.give_notice(self._going_reason)
         outcome = self._supervisor.run()
@@ -253,6 +254,9 @@ class Agent:
             console("the last attempt record could not be written")
         state = recorder.record.state
         self.tell(f"attempt {self._spec.attempt} ended {state} at step {recorder.record.step}")
+        if outcome == AgentExit.FAILED and self._supervisor is not None:
+            self._shipper.submit("agent", payload=device_report.report())
+            self._supervisor.check_itself()
         over = outcome in (AgentExit.FINISHED, AgentExit.FAILED)
         capped = self._supervisor is not None and self._supervisor.capped
         if over and (self._spec.delete_node_when_done or capped) and self._node.worker == 0:

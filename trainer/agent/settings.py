@@ -41,6 +41,8 @@ class Settings:
     """Wait before the first restart; doubled each time."""
     spool_bytes: int = 16 * 2**20
     """Most disk space for log entries that could not be sent."""
+    self_check_s: float = 120.0
+    """Longest time for the trainer's tests of itself after a failure; 0 for none."""
     flush_s: float = 0.5
     """Interval at which log entries are sent."""
 
@@ -66,5 +68,6 @@ class Settings:
             restarts=int(number("RESTARTS", cls.restarts)),
             backoff_s=number("BACKOFF_S", cls.backoff_s),
             spool_bytes=int(number("SPOOL_BYTES", cls.spool_bytes)),
+            self_check_s=number("SELF_CHECK_S", cls.self_check_s),
             flush_s=number("FLUSH_S", cls.flush_s),
         )

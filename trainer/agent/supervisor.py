@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from trainer.agent import child as children
+from trainer.agent import self_check
 from trainer.agent.child import Child
 from trainer.agent.console import console
 from trainer.agent.cost_cap import CostCap, elapsed_since
@@ -298,6 +299,30 @@ class Supervisor:
     def _gave_up(self, code: int, fruitless: int) -> AgentExit:
         self._tell(f"gave up: the trainer ended {fruitless} times without progress")
         return self._failed(code)
+
+    def check_itself(self) -> None:
+        """Have the trainer test itself after a failure that does not say what is wrong."""
+        error_class = (self._recorder.record.error or {}).get("class")
+        command = self_check.command_of(self._command())
+        limit_s = self._settings.self_check_s
+        if command is None or limit_s <= 0 or error_class not in self_check.WORTH_IT:
+            return
+        self._tell("the trainer tests itself, to find out what is wrong")
+        code = self_check.run(
+            command,
+            self._environment(),
+            limit_s=limit_s,
+            on_line=self._on_tested_line,
+            cancelled=lambda: self._notice is not None,
+        )
+        self._tell("the tests took too long" if code is None else f"tested: {_exit_text(code)}")
+
+    def _on_tested_line(self, stream: str, line: str) -> None:
+        event = parse_event(line) if stream == "stdout" else None
+        if event is None:
+            self._shipper.submit(stream, text=line)
+        elif event["event"] in ("check", "validate"):
+            self._shipper.submit("event", severity=severity_of(event), payload=event)
 
     def _prepare_restart(self, code: int, fruitless: int) -> None:
         record = self._recorder.record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -51,7 +51,7 @@ def candidates(
     return cleanup_candidates(store.snapshot, lives_of(store.snapshot, BOOK, NOW), NOW, rules)
 
 
-def finished(**more: object) -> Run:
+def finished(**more: Any) -> Run:
     record = make_attempt(state="FINISHED", ended=NOW - HOUR, started=NOW - 2 * HOUR)
     return make_run(state=RunState.FINISHED, attempts=(record,), **more)
 

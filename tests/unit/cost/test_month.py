@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -89,7 +89,7 @@ def stray(state: str = "READY") -> Node:
     )
 
 
-def record(attempt: int, state: str, **more: object) -> AttemptRecord:
+def record(attempt: int, state: str, **more: Any) -> AttemptRecord:
     begin, end = LIVES[attempt]
     return make_attempt(attempt, state=state, started=begin, updated=end or NOW, ended=end, **more)
 

@@ -1,0 +1,51 @@
+"""Has the bundled trainer test itself, when it failed without saying why."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from trainer.agent.child import Child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+WORTH_IT = frozenset({"CONNECT", "STALLED", "UNCLASSIFIED"})
+"""Classes that leave open what is wrong; the others name it themselves."""
+
+
+def command_of(command: Sequence[str]) -> list[str] | None:
+    """Return the command that tests what a command would do, or None if it is not bundled."""
+    if tuple(command[1:3]) != ("-m", "trainer"):
+        return None
+    kept = [part for part in command[3:] if part != "--stop_on_stdin_eof"]
+    return [*command[:3], "validate", *kept]
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    limit_s: float,
+    on_line: Callable[[str, str], None],
+    cancelled: Callable[[], bool],
+) -> int | None:
+    """Run the tests and hand on what they print.
+
+    Returns:
+        The exit code, or None if they took too long or the node had to go.
+    """
+    done = threading.Event()
+    child = Child(
+        command, environment, on_line=on_line, on_exit=done.set, on_trouble=lambda _: None
+    )
+    deadline = time.monotonic() + limit_s
+    while not done.wait(0.2):
+        if cancelled() or time.monotonic() > deadline:
+            child.signal(signal.SIGKILL)
+            done.wait(5.0)
+            return None
+    child.signal(signal.SIGKILL)
+    return child.exit_code
