@@ -128,6 +128,7 @@ def run_screen(
     from tpudash.tui.app import TpudashApp
 
     settings = parts.state.settings
+    parts.store.logs.spool_in(parts.state.paths.cache_dir)
     traits = find_traits()
     is_watch = operations is None
     console = console_settings(parts.state, is_watch=is_watch)

@@ -186,12 +186,7 @@ def gather(
     """Collect what the store knows; of the log, its newest entries and what is never too old."""
     nodes = store.snapshot.nodes.values()
     newest = store.logs.newest(NEWEST_ENTRIES)
-    older = len(store.logs) - len(newest)
-    kept = [
-        entry
-        for number, entry in enumerate(store.logs)
-        if number < older and entry.event in KEPT_EVENTS
-    ]
+    kept = store.logs.older_events(KEPT_EVENTS, len(newest))
     return Evidence(
         snapshot=store.snapshot,
         prices=prices,

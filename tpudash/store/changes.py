@@ -60,10 +60,16 @@ class LivesRead:
 
 @dataclass(frozen=True, slots=True)
 class LogsArrived:
-    """Log entries, in any order; `suppressed` counts those that the source left out."""
+    """Log entries, in any order.
+
+    Attributes:
+        suppressed: How many the source left out.
+        lag_s: How old live entries were when they came; None if these are of the past.
+    """
 
     entries: tuple[LogEntry, ...]
     suppressed: int = 0
+    lag_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

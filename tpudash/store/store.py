@@ -102,9 +102,7 @@ class Store:
         ids = {name: before.nodes[name].node_id for name in vanished}
         said = self.logs.last_of(set(ids.values()), LAST_ENTRIES, LOOK_BACK)
         tombstones = {
-            name: Tombstone(
-                before.nodes[name], change.as_of, before.times.get(name), said[node_id]
-            )
+            name: Tombstone(before.nodes[name], change.as_of, before.times.get(name), said[node_id])
             for name, node_id in ids.items()
         }
         kept = {name: stone for name, stone in before.tombstones.items() if name not in after}
@@ -156,6 +154,8 @@ class Store:
     @_apply.register
     def _(self, change: LogsArrived) -> ChangeSet:
         self.logs.suppressed += change.suppressed
+        if change.lag_s is not None:
+            self.logs.lag_s = change.lag_s
         return ChangeSet(logs=len(self.logs.add(change.entries)))
 
     @_apply.register
