@@ -62,7 +62,11 @@ class LogFollower:
         failures = 0
         while True:
             try:
-                async for batch in self._session.cloud.logging.tail(self._question.filter):
+                # It begins with what was written since, so that nothing is missed in between.
+                tail = self._session.cloud.logging.tail(
+                    self._question.filter, since=self._since(), backlog=MOST_AT_ONCE
+                )
+                async for batch in tail:
                     failures = 0
                     self._show(batch.entries)
                     if batch.suppressed:
@@ -74,13 +78,6 @@ class LogFollower:
                 if failures == 2:
                     click.echo(f"the log is not heard now: {error.title}; trying on", err=True)
                 await self._session.clock.sleep(back_off(failures, self._random))
-            await self._catch_up()
-
-    async def _catch_up(self) -> None:
-        try:
-            await self._list(self._since(), MOST_AT_ONCE)
-        except TpudashError as error:
-            logger.info("listing what was missed failed: %s", error)
 
     def _since(self) -> datetime:
         if self._newest is None:
@@ -110,12 +107,8 @@ class LogFollower:
         return len(fresh)
 
     async def _end_of_target(self, tail: asyncio.Task[None]) -> RunState | None:
-        """Wait until the run has ended or the node is gone; a question unanswered means nothing.
-
-        The tail is opened only once the past was listed, so the gap is looked into once more.
-        """
+        """Wait until the run has ended or the node is gone; a question unanswered means nothing."""
         await self._pause(tail)
-        await self._catch_up()
         while True:
             try:
                 if await self._is_over():

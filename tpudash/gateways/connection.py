@@ -16,6 +16,7 @@ from tpudash.gateways.clients import Clients
 from tpudash.gateways.endpoint import parse_endpoint
 from tpudash.gateways.logging import GoogleLogging
 from tpudash.gateways.monitoring import GoogleMonitoring
+from tpudash.gateways.pace import SHARED, Paces
 from tpudash.gateways.protocols import Cloud
 from tpudash.gateways.retry import Caller
 from tpudash.gateways.shells import GcloudShells, LocalShells
@@ -74,6 +75,7 @@ class Connection:
     ) -> None:
         self._options = options
         self._dial = dial
+        self._paces = SHARED if clock is None else Paces(clock)
         self._clock = clock or SystemClock()
         self._random = random or SystemRandom()
         self._clients: Clients | None = None
@@ -125,7 +127,8 @@ class Connection:
     def _gateways(
         self, clients: Clients, project: str, is_emulator: bool, account: str | None
     ) -> Cloud:
-        caller = Caller(self._clock, self._random, self._signed_out)
+        pace = self._paces.of(project)
+        caller = Caller(self._clock, self._random, self._signed_out, pace=pace)
         bucket: BucketGateway = Buckets(clients, caller, project)
         if self._options.read_only:
             from tpudash.gateways.read_only import ReadOnlyBucket

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.domain.failure import ErrorClass
+from tpudash.domain.log import LogEntry, Severity
 from tpudash.errors import TpudashError
 from tpudash.gateways.convert import to_datetime
 from tpudash.gateways.convert_log import entry_of, identity_of
@@ -42,11 +44,16 @@ SECOND_LOOK_S: Final = 3.0
 OVERLAP: Final = timedelta(seconds=60)
 """Entries may arrive late, so a listing begins this much before the newest entry seen."""
 
-MOST_MISSED: Final = 5_000
+MOST_MISSED: Final = 20_000
+"""Entries that are listed after a loss; what is missing beyond them is told in their place."""
+
 REMEMBERED: Final = 50_000
 FAILURES_IN_A_ROW: Final = 4
+SHORT_LIFE_S: Final = 30.0
+"""Streams that end sooner are opened ever more rarely, since each opening costs two listings."""
+
 _DEADLINE_S: Final = STREAM_LIFE_S + 60.0
-_RULES: Final = RetryRules(first_delay_s=0.4, longest_delay_s=5.0)
+_RULES: Final = RetryRules(first_delay_s=0.4, longest_delay_s=30.0)
 _PASSING: Final = frozenset(
     {
         ErrorClass.INTERNAL,
@@ -67,6 +74,7 @@ class Tail:
 
     Args:
         since: Entries before this time are not wanted.
+        backlog: At most so many entries, the newest, are listed before the first stream is read.
     """
 
     def __init__(
@@ -76,31 +84,38 @@ class Tail:
         random: Random,
         filter_: str,
         since: datetime,
+        backlog: int = MOST_MISSED,
     ) -> None:
         self._gateway = gateway
         self._clock = clock
         self._random = random
         self._filter = filter_
         self._since = since
+        self._backlog = backlog
         self._newest = since
+        self._is_new = True
         self._seen: OrderedDict[tuple[Any, ...], None] = OrderedDict()
+        self._gap: datetime | None = None
 
     async def batches(self) -> AsyncIterator[TailBatch]:
-        """Yield what arrives.
+        """Yield what arrives; the first batch comes once the past was listed, be it empty.
 
         Raises:
             TpudashError: A refusal that will stay, or several faults in a row.
         """
-        failures = 0
+        failures = ended = 0
         while True:
-            stream = _Stream(self._gateway, self._clock, self._filter)
+            began = self._clock.monotonic()
             try:
-                async for batch in self._one_stream(stream):
-                    failures = 0
-                    yield batch
+                async with self._gateway.open_tails(), self._streaming() as batches:
+                    async for batch in batches:
+                        failures = 0
+                        yield batch
             except StreamOverError as over:
                 logger.debug("the log tail is opened anew: %s", over)
-                pause_s = _RULES.delay_s(1, ErrorClass.INTERNAL, self._random)
+                is_short = self._clock.monotonic() - began < SHORT_LIFE_S
+                ended = ended + 1 if is_short else 1
+                pause_s = _RULES.delay_s(ended, ErrorClass.INTERNAL, self._random)
             except TpudashError as error:
                 failures += 1
                 kind = error.failure.error_class if error.failure else ErrorClass.UNCLASSIFIED
@@ -108,13 +123,21 @@ class Tail:
                     raise
                 logger.info("the log tail is opened anew: %s", error)
                 pause_s = _RULES.delay_s(failures, kind, self._random)
-            finally:
-                await stream.close()
             await self._clock.sleep(pause_s)
 
+    @asynccontextmanager
+    async def _streaming(self) -> AsyncIterator[AsyncIterator[TailBatch]]:
+        stream = _Stream(self._gateway, self._clock, self._filter)
+        try:
+            yield self._one_stream(stream)
+        finally:
+            await stream.close()
+
     async def _one_stream(self, stream: _Stream) -> AsyncIterator[TailBatch]:
-        if batch := self._fresh(await self._missed(), 0):
-            yield batch
+        found = self._fresh(await self._missed(), 0)
+        if found or self._is_new:
+            self._is_new = False
+            yield found or TailBatch(())
         look_due: float | None = self._clock.monotonic() + SECOND_LOOK_S
         while True:
             wait_s = None if look_due is None else look_due - self._clock.monotonic()
@@ -134,8 +157,10 @@ class Tail:
     async def _missed(self) -> list[Any]:
         start = max(self._since, self._newest - OVERLAP)
         filter_ = all_of(self._filter, since_filter(start))
-        found = await self._gateway.list_raw(filter_, newest_first=True, limit=MOST_MISSED)
+        limit = self._backlog if self._is_new else MOST_MISSED
+        found = await self._gateway.list_raw(filter_, newest_first=True, limit=limit)
         found.reverse()
+        self._gap = to_datetime(found[0].timestamp) if len(found) >= MOST_MISSED else None
         return found
 
     def _fresh(self, messages: Iterable[Any], suppressed: int) -> TailBatch | None:
@@ -154,9 +179,24 @@ class Tail:
                 self._newest = time
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
+        gap, self._gap = self._gap, None
+        if gap is not None and entries:
+            entries.insert(0, _told_gap(gap))
         if not entries and not suppressed:
             return None
         return TailBatch(tuple(entries), suppressed)
+
+
+def _told_gap(time: datetime) -> LogEntry:
+    """Return an entry of our own that stands where others were not read."""
+    return LogEntry(
+        time,
+        Severity.WARNING,
+        f"tpudash: entries before this one were not read: more than {MOST_MISSED:,} came "
+        "while the log was not followed",
+        insert_id=f"tpudash-gap-{time.isoformat()}",
+        stream="tpudash",
+    )
 
 
 class _Event(Enum):

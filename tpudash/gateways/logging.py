@@ -6,15 +6,18 @@ Source: google/logging/v2/logging.proto, https://cloud.google.com/logging/quotas
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.gateways.clients import ClientKind
 from tpudash.gateways.convert_log import entry_of
-from tpudash.gateways.log_tail import Tail
+from tpudash.gateways.log_tail import MOST_MISSED, Tail
+from tpudash.gateways.pace import Spend
 from tpudash.gateways.paging import all_pages, raw_page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from random import Random
 
@@ -70,7 +73,9 @@ class GoogleLogging:
 
         found: list[Any] = []
         empty = 0
-        pages = all_pages(self._caller, "list log entries", page, timeout_s=LIST_S)
+        pages = all_pages(
+            self._caller, "list log entries", page, timeout_s=LIST_S, spend=Spend.LOG_LIST
+        )
         try:
             async for answer in pages:
                 found.extend(answer.entries)
@@ -81,16 +86,28 @@ class GoogleLogging:
             await pages.aclose()
         return found[:limit]
 
-    def tail(self, filter_: str, *, since: datetime | None = None) -> AsyncIterator[TailBatch]:
+    def tail(
+        self, filter_: str, *, since: datetime | None = None, backlog: int = MOST_MISSED
+    ) -> AsyncIterator[TailBatch]:
         """Stream entries as they arrive, until the caller stops or an error is raised.
 
         The stream is opened anew before its hour is over and after faults; what was written
         meanwhile is listed, and nothing is given twice.
 
-        It begins with the entries of the time `since` and later; without one, with now.
+        It begins with the entries of the time `since` and later, at most `backlog` of them;
+        without one, with now. The first batch may be empty: it says that the log can be read.
         """
-        tail = Tail(self, self._clock, self._random, filter_, since or self._clock.now())
-        return tail.batches()
+        start = since or self._clock.now()
+        return Tail(self, self._clock, self._random, filter_, start, backlog).batches()
+
+    def open_tails(self) -> AbstractAsyncContextManager[None]:
+        """Hold one of the streams that a project may have open.
+
+        Raises:
+            CapacityError: There are as many as there may be.
+        """
+        pace = self._caller.pace
+        return nullcontext() if pace is None else pace.tail()
 
     async def open_stream(self, requests: AsyncIterator[Any], timeout_s: float) -> Any:
         """Open one TailLogEntries stream; the caller reads and closes it."""

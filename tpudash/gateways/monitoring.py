@@ -13,6 +13,7 @@ from tpudash.gateways.convert import to_timestamp_text
 from tpudash.gateways.convert_series import series_of
 from tpudash.gateways.log_filters import quoted
 from tpudash.gateways.metric_table import OTHER, rule_for
+from tpudash.gateways.pace import Spend
 from tpudash.gateways.paging import all_pages, raw_page
 
 if TYPE_CHECKING:
@@ -73,7 +74,11 @@ class GoogleMonitoring:
 
         found: list[Any] = []
         async for answer in all_pages(
-            self._caller, f"read the metric {metric}", page, timeout_s=LIST_S
+            self._caller,
+            f"read the metric {metric}",
+            page,
+            timeout_s=LIST_S,
+            spend=Spend.SERIES,
         ):
             found.extend(answer.time_series)
         unit = rule.unit if is_aligned else rule.unit_of_points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,9 +12,13 @@ from tpudash.errors import UnreachableError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
+    from tpudash.gateways.pace import Spend
     from tpudash.gateways.retry import Caller
 
 MOST_PAGES: Final = 2_000
+MOST_BYTES: Final = 512 * 2**20
+MOST_S: Final = 90.0
+"""How long a whole list may take, however well each of its pages does."""
 
 
 async def all_pages(
@@ -22,6 +27,7 @@ async def all_pages(
     call: Callable[[str, float], Awaitable[Any]],
     *,
     timeout_s: float,
+    spend: Spend | None = None,
 ) -> AsyncGenerator[Any, None]:
     """Yield the raw message of each page.
 
@@ -33,25 +39,37 @@ async def all_pages(
     """
     token = ""
     seen: set[str] = set()
+    size = 0
+    loop = asyncio.get_running_loop()
+    end = loop.time() + MOST_S
     while True:
-        page = await caller.read(what, partial(call, token), timeout_s=timeout_s)
+        page = await caller.read(what, partial(call, token), timeout_s=timeout_s, spend=spend)
+        size += page.ByteSize()
         yield page
         token = page.next_page_token
         if not token:
             return
-        if token in seen or len(seen) >= MOST_PAGES:
-            evidence = f"the pages do not end: token {token[:40]!r} after {len(seen) + 1} pages"
-            raise UnreachableError(
-                f"no whole answer to {what}",
-                detail=evidence,
-                failure=Failure(
-                    ErrorClass.INTERNAL,
-                    evidence,
-                    "Try again; report it if it stays.",
-                    RetryPolicy.SAME_PLACE,
-                ),
-            )
+        count = len(seen) + 1
+        if token in seen or count > MOST_PAGES:
+            raise _endless(what, f"the pages do not end: token {token[:40]!r} after {count} pages")
+        if size > MOST_BYTES:
+            raise _endless(what, f"the pages do not end: {size >> 20} MiB after {count} pages")
+        if loop.time() > end:
+            raise _endless(what, f"the pages do not end within {MOST_S:g} s: {count} came")
         seen.add(token)
+
+
+def _endless(what: str, evidence: str) -> UnreachableError:
+    return UnreachableError(
+        f"no whole answer to {what}",
+        detail=evidence,
+        failure=Failure(
+            ErrorClass.INTERNAL,
+            evidence,
+            "Try again; report it if it stays.",
+            RetryPolicy.SAME_PLACE,
+        ),
+    )
 
 
 async def raw_page(pager: Any) -> Any:

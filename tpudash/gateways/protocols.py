@@ -129,11 +129,14 @@ class LoggingGateway(Protocol):
         """List entries that match, in order of their timestamps."""
         ...
 
-    def tail(self, filter_: str, *, since: datetime | None = None) -> AsyncIterator[TailBatch]:
+    def tail(
+        self, filter_: str, *, since: datetime | None = None, backlog: int = ...
+    ) -> AsyncIterator[TailBatch]:
         """Stream entries as they arrive, until the caller stops or an error is raised.
 
         Streams are opened anew as needed, without a gap and without giving an entry twice; with
-        `since`, entries of that time and later come first.
+        `since`, entries of that time and later come first, the newest `backlog` of them. The
+        first batch may be empty: it says that the log can be read.
         """
         ...
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from tpudash.clock import Clock
+    from tpudash.gateways.pace import Pace, Spend
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class Caller:
 
     Args:
         on_signed_out: Called when the cloud or the credentials say that the sign-in is over.
+        pace: The budgets that calls are counted against, or None for none.
     """
 
     def __init__(
@@ -69,20 +71,28 @@ class Caller:
         random: Random,
         on_signed_out: Callable[[], None] = lambda: None,
         rules: RetryRules | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._clock = clock
         self._random = random
         self._on_signed_out = on_signed_out
         self._rules = rules or RetryRules()
+        self.pace = pace
 
     async def read(
-        self, what: str, call: Callable[[float], Awaitable[T]], *, timeout_s: float
+        self,
+        what: str,
+        call: Callable[[float], Awaitable[T]],
+        *,
+        timeout_s: float,
+        spend: Spend | None = None,
     ) -> T:
         """Ask a question, and ask it again after a fault that passes by itself.
 
         A question that ran out of time is not repeated: whoever waits has waited enough.
 
-        `call` makes the call with the deadline that it is given, in seconds.
+        `call` makes the call with the deadline that it is given, in seconds. The deadline begins
+        when the call's turn has come.
 
         Raises:
             TpudashError: The last refusal, or that no answer came.
@@ -90,7 +100,7 @@ class Caller:
         attempt = 1
         while True:
             try:
-                return await self._once(what, call, timeout_s, changes=False)
+                return await self._paced(what, call, timeout_s, spend, changes=False)
             except TpudashError as error:
                 kind = error.failure.error_class if error.failure else ErrorClass.UNCLASSIFIED
                 if attempt >= self._rules.attempts or kind not in _REPEATABLE:
@@ -101,7 +111,12 @@ class Caller:
             attempt += 1
 
     async def change(
-        self, what: str, call: Callable[[float], Awaitable[T]], *, timeout_s: float
+        self,
+        what: str,
+        call: Callable[[float], Awaitable[T]],
+        *,
+        timeout_s: float,
+        spend: Spend | None = None,
     ) -> T:
         """Make a call that changes something, once.
 
@@ -109,7 +124,30 @@ class Caller:
             OutcomeUnknownError: No definite answer came.
             TpudashError: It was refused.
         """
-        return await self._once(what, call, timeout_s, changes=True)
+        return await self._paced(what, call, timeout_s, spend, changes=True)
+
+    async def _paced(
+        self,
+        what: str,
+        call: Callable[[float], Awaitable[T]],
+        timeout_s: float,
+        spend: Spend | None,
+        *,
+        changes: bool,
+    ) -> T:
+        """Make a call once its turn has come."""
+        if self.pace is None or spend is None:
+            return await self._once(what, call, timeout_s, changes=changes)
+        bucket = self.pace[spend]
+        await bucket.take()
+        try:
+            answer = await self._once(what, call, timeout_s, changes=changes)
+        except TpudashError as error:
+            if error.failure and error.failure.error_class is ErrorClass.RATE_LIMIT:
+                bucket.throttled()
+            raise
+        bucket.answered()
+        return answer
 
     async def _once(
         self,

@@ -20,6 +20,7 @@ from tpudash.gateways.convert_request import (
     requests_of,
 )
 from tpudash.gateways.everywhere import EVERY_ZONE, Everywhere
+from tpudash.gateways.pace import Spend
 from tpudash.gateways.paging import all_pages, raw, raw_page
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ class GoogleTpu:
             return await client.list_locations(request, timeout=timeout_s, retry=None)
 
         zones: list[str] = []
-        async for answer in all_pages(self._caller, "list zones", page, timeout_s=LIST_S):
+        async for answer in all_pages(
+            self._caller, "list zones", page, timeout_s=LIST_S, spend=Spend.TPU_LIST
+        ):
             zones.extend(zone.location_id or last_segment(zone.name) for zone in answer.locations)
         return tuple(dict.fromkeys(zones))
 
@@ -170,7 +173,8 @@ class GoogleTpu:
                 await getattr(client, method)(request=request, timeout=timeout_s, retry=None)
             )
 
-        return [answer async for answer in all_pages(self._caller, what, page, timeout_s=LIST_S)]
+        pages = all_pages(self._caller, what, page, timeout_s=LIST_S, spend=Spend.TPU_LIST)
+        return [answer async for answer in pages]
 
     async def _get(self, what: str, method: str, name: str, convert: Callable[[Any], T]) -> T:
         client = await self._clients.get(ClientKind.TPU)
@@ -181,7 +185,8 @@ class GoogleTpu:
             )
             return answer
 
-        return convert(await self._caller.read(what, call, timeout_s=READ_S))
+        answer = await self._caller.read(what, call, timeout_s=READ_S, spend=Spend.TPU_GET)
+        return convert(answer)
 
     async def _begin(self, what: str, method: str, request: dict[str, Any]) -> CloudOperation:
         client = await self._clients.get(ClientKind.TPU)
@@ -192,7 +197,8 @@ class GoogleTpu:
             )
             return answer
 
-        future = await self._caller.change(what, call, timeout_s=CHANGE_S)
+        spend = Spend.CREATE if method.startswith("create") else Spend.DELETE
+        future = await self._caller.change(what, call, timeout_s=CHANGE_S, spend=spend)
         return operation_of(future.operation)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.pollers.activity import is_changing
+from tpudash.pollers.activity import Activity, Rhythm, activity_of
 from tpudash.store.changes import NodesListed, RequestsListed
 from tpudash.store.snapshot import NODES, REQUESTS
 
@@ -25,7 +25,7 @@ class NodesSource:
     def __init__(self, store: Store, clock: Clock, interval_s: float) -> None:
         self._store = store
         self._clock = clock
-        self._interval_s = interval_s
+        self._rhythm = Rhythm(clock, interval_s, NODES_WHILE_CHANGING_S)
 
     async def poll(self, cloud: Cloud) -> None:
         """List all nodes; their facts are as old as the question, not as the answer."""
@@ -35,9 +35,7 @@ class NodesSource:
 
     def interval_s(self) -> float:
         """Return seconds until the next listing."""
-        if is_changing(self._store.snapshot):
-            return min(NODES_WHILE_CHANGING_S, self._interval_s)
-        return self._interval_s
+        return self._rhythm.interval_s(activity_of(self._store.snapshot))
 
 
 class RequestsSource:
@@ -48,7 +46,7 @@ class RequestsSource:
     def __init__(self, store: Store, clock: Clock, interval_s: float) -> None:
         self._store = store
         self._clock = clock
-        self._interval_s = interval_s
+        self._rhythm = Rhythm(clock, interval_s, REQUESTS_WHILE_CHANGING_S)
 
     async def poll(self, cloud: Cloud) -> None:
         """List all queued resources."""
@@ -58,6 +56,7 @@ class RequestsSource:
 
     def interval_s(self) -> float:
         """Return seconds until the next listing."""
-        if self._store.snapshot.requests and is_changing(self._store.snapshot):
-            return min(REQUESTS_WHILE_CHANGING_S, self._interval_s)
-        return self._interval_s
+        activity = activity_of(self._store.snapshot)
+        if activity is Activity.CHANGING and not self._store.snapshot.requests:
+            activity = Activity.STEADY
+        return self._rhythm.interval_s(activity)

@@ -7,6 +7,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
+from tpudash.domain.failure import ErrorClass
 from tpudash.errors import TpudashError, UnreachableError
 from tpudash.pollers.back_off import back_off, jittered
 from tpudash.store.changes import SourceReported
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 LONGEST_POLL_S: Final = 45.0
 """No question may keep its source from being asked again for longer than this."""
 LEAST_PAUSE_S: Final = 0.5
+MOST_STRETCH: Final = 8.0
+"""How much longer than usual the pauses of a source are that was often told to slow down."""
 
 
 class Source(Protocol):
@@ -85,10 +88,11 @@ class Reporter:
     def failed(self, error: Exception, retry_in_s: float) -> None:
         """Report a failure; what the source said last keeps its age."""
         title, detail, hint = describe(error)
+        state = SourceState.THROTTLED if is_throttling(error) else SourceState.FAILING
         self._report(
             replace(
                 self._status(),
-                state=SourceState.FAILING,
+                state=state,
                 last_attempt=self._clock.now(),
                 title=title,
                 detail=detail,
@@ -99,6 +103,12 @@ class Reporter:
 
     def _report(self, status: SourceStatus) -> None:
         self._store.apply(SourceReported(status))
+
+
+def is_throttling(error: Exception) -> bool:
+    """Whether an error says that too many calls were made."""
+    failure = error.failure if isinstance(error, TpudashError) else None
+    return failure is not None and failure.error_class is ErrorClass.RATE_LIMIT
 
 
 def describe(error: Exception) -> tuple[str, str, str]:
@@ -125,6 +135,7 @@ class SourceLoop:
         self._reporter = Reporter(store, clock, source.name)
         self._wake = asyncio.Event()
         self._failures = 0
+        self._stretch = 1.0
 
     def refresh_soon(self) -> None:
         """Cut the present pause short."""
@@ -151,9 +162,10 @@ class SourceLoop:
             await self._fail(error)
         else:
             self._failures = 0
+            self._stretch = max(1.0, self._stretch * 0.8)
             if not isinstance(self.source, LocalSource):
                 self._link.answered()
-            self._reporter.answered(self.source.interval_s())
+            self._reporter.answered(self._interval_s())
 
     async def _poll(self) -> None:
         if isinstance(self.source, LocalSource):
@@ -163,19 +175,31 @@ class SourceLoop:
 
     async def _fail(self, error: Exception) -> None:
         self._failures += 1
-        self._reporter.failed(error, back_off(self._failures, self._random))
+        if is_throttling(error):
+            self._stretch = min(max(2.0, self._stretch * 2), MOST_STRETCH)
+        self._reporter.failed(error, self._delay())
         await self._link.failed(error)
 
+    def _interval_s(self) -> float:
+        return self.source.interval_s() * self._stretch
+
     def _delay(self) -> float:
-        if self._failures:
-            return back_off(self._failures, self._random)
-        return jittered(self.source.interval_s(), self._random)
+        if not self._failures:
+            return jittered(self._interval_s(), self._random)
+        wait_s = back_off(self._failures, self._random)
+        # Whoever was told to slow down must not be faster than usual because of that.
+        return max(wait_s, self._interval_s()) if self._stretch > 1 else wait_s
 
     async def pause(self, seconds: float) -> None:
-        """Wait that long, or until a refresh is asked for, but never less than a moment."""
+        """Wait that long, or until a refresh is asked for, but never less than a moment.
+
+        A source that is to slow down is refreshed by nobody.
+        """
         await self._clock.sleep(min(LEAST_PAUSE_S, seconds))
         rest = seconds - LEAST_PAUSE_S
-        if rest > 0 and not self._wake.is_set():
+        if self._stretch > 1:
+            await self._clock.sleep(max(0.0, rest))
+        elif rest > 0 and not self._wake.is_set():
             await wait_for_either(self._wake, rest, self._clock)
         self._wake.clear()
 

@@ -37,6 +37,8 @@ class SourceState(StrEnum):
     OK = "ok"
     FAILING = "failing"
     """What it said last is kept and grows old."""
+    THROTTLED = "throttled"
+    """The cloud wants to be asked less often; what it said last is kept meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class FakeWorld:
     calls: Counter[str] = field(default_factory=Counter)
     metrics_asked: list[str] = field(default_factory=list)
     tails: list[asyncio.Queue[TailBatch | Exception | None]] = field(default_factory=list)
+    tails_since: list[datetime | None] = field(default_factory=list)
     closed: int = 0
 
     async def answer(self, method: str) -> None:
@@ -80,10 +81,15 @@ class FakeLogging:
         await self._world.answer("list_entries")
         return self._world.history
 
-    async def tail(self, filter_: str) -> AsyncIterator[TailBatch]:
+    async def tail(
+        self, filter_: str, *, since: datetime | None = None, backlog: int = 5000
+    ) -> AsyncIterator[TailBatch]:
         await self._world.answer("tail")
+        self._world.tails_since.append(since)
         queue: asyncio.Queue[TailBatch | Exception | None] = asyncio.Queue()
         self._world.tails.append(queue)
+        history = self._world.history
+        yield TailBatch(tuple(one for one in history if since and one.timestamp >= since))
         while (said := await queue.get()) is not None:
             if isinstance(said, Exception):
                 raise said

@@ -13,10 +13,11 @@ import pytest
 from tests.unit.pollers.fake_cloud import FakeConnector, FakeWorld
 from tests.unit.pollers.manual_clock import ManualClock, settle
 from tpudash.config.settings import Intervals
+from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.domain.node import Node
 from tpudash.domain.run import Run, RunState
-from tpudash.errors import NotAllowedError, UnreachableError
+from tpudash.errors import CapacityError, NotAllowedError, UnreachableError
 from tpudash.gateways.protocols import TailBatch
 from tpudash.pollers.link import Link
 from tpudash.pollers.metrics import METRIC_TYPES
@@ -160,6 +161,49 @@ async def test_nodes_are_asked_for_often_only_while_something_changes(session: S
         assert 48 <= session.world.calls["list_nodes"] - before <= 75
 
 
+async def test_an_empty_project_is_looked_at_ever_more_rarely(session: Session) -> None:
+    async with session.running():
+        before = session.world.calls["list_nodes"]
+        await session.clock.advance(300)
+        first = session.world.calls["list_nodes"] - before
+        await session.clock.advance(3600)
+        before = session.world.calls["list_nodes"]
+        await session.clock.advance(300)
+        assert 20 <= first <= 32
+        assert 4 <= session.world.calls["list_nodes"] - before <= 7
+        session.world.nodes = (node("READY"),)
+        await session.clock.advance(80)
+        before = session.world.calls["list_nodes"]
+        await session.clock.advance(120)
+        assert 8 <= session.world.calls["list_nodes"] - before <= 13
+
+
+async def test_a_source_that_is_throttled_says_so_and_asks_less_often(session: Session) -> None:
+    session.world.nodes = (node("READY"),)
+    async with session.running():
+        failure = Failure(ErrorClass.RATE_LIMIT, "too many", "wait", RetryPolicy.SAME_PLACE)
+        session.world.failing["list_nodes"] = CapacityError("too many calls", failure=failure)
+        await session.clock.advance(60)
+        status = session.store.snapshot.sources[NODES]
+        assert status.state is SourceState.THROTTLED
+        assert status.interval_s >= 2 * Intervals().nodes
+        assert status.last_success is not None
+        before = session.world.calls["list_nodes"]
+        await session.clock.advance(300)
+        assert session.world.calls["list_nodes"] - before <= 6
+        assert NODE in session.store.snapshot.nodes
+        session.world.failing.clear()
+        await session.clock.advance(130)
+        before = session.world.calls["list_nodes"]
+        await session.clock.advance(60)
+        assert session.state_of(NODES) is SourceState.OK
+        assert session.world.calls["list_nodes"] - before <= 3, "it comes back slowly"
+        await session.clock.advance(600)
+        before = session.world.calls["list_nodes"]
+        await session.clock.advance(120)
+        assert 8 <= session.world.calls["list_nodes"] - before <= 13
+
+
 async def test_each_metric_is_asked_for_once_a_period_whatever_happens(session: Session) -> None:
     session.world.nodes = (node("CREATING"),)
     async with session.running():
@@ -184,10 +228,10 @@ async def test_a_black_hole_does_not_keep_us_from_ending(session: Session) -> No
     assert left == []
 
 
-async def test_the_log_tail_comes_back_and_lists_what_it_missed(session: Session) -> None:
+async def test_the_log_tail_comes_back_from_what_it_saw_last(session: Session) -> None:
     async with session.running():
         await session.clock.advance(6)
-        listed = session.world.calls["list_entries"]
+        assert len(session.world.tails) == 1
         session.world.tails[-1].put_nowait(TailBatch((step(session, 1),)))
         await settle()
         assert len(session.store.logs) == 1
@@ -197,8 +241,13 @@ async def test_the_log_tail_comes_back_and_lists_what_it_missed(session: Session
         session.world.history = (step(session, 1), step(session, 2))
         await session.clock.advance(10)
         assert session.state_of(LOGS) is SourceState.OK
-        assert session.world.calls["list_entries"] > listed
         assert len(session.world.tails) == 2
+        assert len(session.store.logs) == 2
+        begun, again = session.world.tails_since
+        assert begun is not None
+        assert session.clock.now() - begun > timedelta(days=29)
+        assert again is not None
+        assert timedelta(0) < session.clock.now() - again < timedelta(minutes=2)
 
 
 async def test_the_log_moves_a_run_on_between_two_readings(session: Session) -> None:
@@ -225,7 +274,7 @@ async def test_a_turning_point_in_the_log_makes_us_look_at_the_node(session: Ses
 
 async def test_a_lost_connection_is_made_anew(session: Session) -> None:
     async with session.running():
-        for method in ("list_nodes", "list_requests", "list_series", "list_entries"):
+        for method in ("list_nodes", "list_requests", "list_series", "tail"):
             session.world.failing[method] = UnreachableError("gone")
         session.world.tails[-1].put_nowait(UnreachableError("gone"))
         await session.clock.advance(300)
