@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(
     r"TPU(?P<family>V\d+[A-Z]?)s?(?P<preemptible>Preemptible)?(?P<form>Litepod(?:Serving)?|Pod)?"
-    r"PerProjectPer(?P<per>Zone|Region)",
-    re.IGNORECASE,
+    r"PerProjectPer(?P<per>Zone|Region)"
 )
 _FAMILIES: Final = {"V2": "v2", "V3": "v3", "V4": "v4", "V5": "v5e", "V5P": "v5p", "V6E": "v6e"}
 COUNTS_CHIPS: Final = frozenset({"v5e", "v6e"})
@@ -46,7 +45,7 @@ def _bears_on(limit: QuotaLimit, spec: RunSpec) -> bool:
     name = _NAME.search(limit.quota_id)
     if kind is None or name is None or spec.scheduling is Scheduling.RESERVED:
         return False
-    if _FAMILIES.get(name["family"].upper()) != kind.generation.name:
+    if _FAMILIES.get(name["family"]) != kind.generation.name:
         return False
     if bool(name["preemptible"]) != spec.scheduling.may_be_preempted:
         return False
