@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,6 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 LEAVE_ALTERNATE_SCREEN = b"\x1b[?1049l"
 SHOW_CURSOR = b"\x1b[?25h"
@@ -38,22 +38,44 @@ def start_demo(folder: Path) -> PtyScreen:
 def test_the_demo_trains_is_preempted_resumed_and_deleted_at_80x24(
     demo: PtyScreen, tmp_path: Path
 ) -> None:
-    demo.wait_for("CREATING", within=30)
-    demo.wait_for("READY", within=30)
-    demo.wait_for(re.compile(r"TRAINING"), within=60)
+    demo.wait_for(row("demo-1", "CREATING"), within=30)
+    demo.wait_for(row("demo-1", "READY"), within=30)
+    demo.wait_for(row("demo", "TRAINING"), within=60)
     demo.type("3")
-    demo.wait_for(re.compile(r"loss"), within=60)
-    demo.type("1")
-    demo.type(":")
-    demo.type("preempt")
-    demo.wait_for(re.compile("preempt", re.IGNORECASE))
+    demo.wait_for(re.compile(r"step +\d+/\d+ loss \d"), within=60)
+    demo.type("1:preempt")
+    demo.wait_for("(emulator)")
     demo.type("\r")
-    demo.wait_for("PREEMPTED", within=60)
+    demo.wait_for(row("demo-1", "PREEMPTED"), within=60)
     demo.type("R")
-    demo.wait_for(re.compile("cancel", re.IGNORECASE))
-    demo.type("\x1b")
+    demo.wait_for("Cancel")
+    demo.type("\t\r")
+    demo.wait_for("DONE", within=60)
+    demo.type("\r")
+    demo.wait_for(row("demo-2", "READY"), within=60)
+    demo.wait_for(row("demo", "TRAINING"), within=60)
+    demo.type("D")
+    demo.wait_for("Type demo to confirm")
+    demo.type("demo\r")
+    demo.wait_for("DONE", within=60)
+    demo.type("\r")
+    demo.wait_for(row("demo", "DELETED"), within=60)
+    assert not Path(bucket_of(tmp_path), "result.json").exists()
+    assert list(Path(bucket_of(tmp_path), "checkpoints").glob("ckpt-*.index"))
     demo.type("q")
-    assert processes_below(tmp_path), "the demo still runs until it is told to end"
+    assert demo.wait_for_end(within=10) == 0
+    assert LEAVE_ALTERNATE_SCREEN in demo.output
+
+
+def row(name: str, state: str) -> re.Pattern[str]:
+    """Return what the nodes pane's row of that name looks like in that state."""
+    return re.compile(rf"(^|├|└) ?{re.escape(name)} +\S {state}", re.MULTILINE)
+
+
+def bucket_of(folder: Path) -> str:
+    """Return the folder of the demo's run, wherever in the demo's state it lies."""
+    (run,) = folder.rglob("tpudash/runs/demo")
+    return str(run)
 
 
 @pytest.mark.trains
@@ -61,7 +83,7 @@ def test_the_demo_trains_is_preempted_resumed_and_deleted_at_80x24(
 def test_however_the_demo_ends_no_process_is_left(tmp_path: Path, how: signal.Signals) -> None:
     demo = start_demo(tmp_path)
     try:
-        demo.wait_for("READY", within=60)
+        demo.wait_for(row("demo-1", "READY"), within=60)
         demo.child.kill(how)
         demo.wait_for_end(within=5)
         wait_until(lambda: not processes_below(tmp_path), within=15, what="no process is left")
@@ -72,7 +94,7 @@ def test_however_the_demo_ends_no_process_is_left(tmp_path: Path, how: signal.Si
         demo.close()
     again = start_demo(tmp_path)
     try:
-        again.wait_for("CREATING", within=30)
+        again.wait_for(row("demo-1", "CREATING"), within=30)
     finally:
         again.close()
         wait_until(lambda: not processes_below(tmp_path), within=15, what="no process is left")
