@@ -215,9 +215,11 @@ def _status(given: dict[str, Any]) -> Any:
     if details or message is not None:
         del status.details[:]
     for detail in details:
+        if not isinstance(detail, dict) or "@type" not in detail:
+            raise invalid_argument("details must be a list of messages with @type")
         try:
             json_format.ParseDict(detail, status.details.add())
-        except (json_format.ParseError, TypeError, AttributeError) as error:
+        except (json_format.ParseError, TypeError) as error:
             raise invalid_argument(f"details: {error}") from error
     return status
 
