@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from tpudash.domain.run_state import age_text
 from tpudash.errors import NotFoundError, TpudashError, UsageError
 from tpudash.operations import calls
 from tpudash.operations.desk import Desk, Survey, nearest, with_definite_node
+from tpudash.operations.holding import still_holding
 from tpudash.operations.payload import DeletePayload, DoomedRun
 from tpudash.operations.refusals import leaves_doubt, refused
 from tpudash.operations.remover import Remover, doomed_of
@@ -71,7 +73,7 @@ async def plan_delete(desk: Desk, targets: Sequence[str]) -> Plan:
             doom.effects.append(f"{name} was begun and never got as far as a node.")
         else:
             _add_by_node_id(desk, survey, doom, name)
-    return _plan(desk, survey.cloud.project, doom, names)
+    return _plan(desk, survey, doom, names)
 
 
 def _is_begun(desk: Desk, project: str, name: str) -> bool:
@@ -168,7 +170,14 @@ def _not_ours(what: str, owner: str | None, full_names: str) -> TpudashError:
     )
 
 
-def _plan(desk: Desk, project: str, doom: _Doom, names: tuple[str, ...]) -> Plan:
+def _held_after(survey: Survey, doom: _Doom, owner: str) -> tuple[str, ...]:
+    gone = {*doom.nodes, *doom.requests}
+    owners = {owner, *(run.owner for run in doom.runs.values())}
+    held = still_holding(survey.nodes.nodes, survey.requests.requests, owners, gone)
+    return (f"Still holds quota afterwards: {held}.",) if held else ()
+
+
+def _plan(desk: Desk, survey: Survey, doom: _Doom, names: tuple[str, ...]) -> Plan:
     nodes = sorted(doom.nodes.values(), key=lambda node: node.name)
     doomed = tuple(map(doomed_of, nodes))
     requests = tuple(sorted(doom.requests))
@@ -183,13 +192,13 @@ def _plan(desk: Desk, project: str, doom: _Doom, names: tuple[str, ...]) -> Plan
         run=min(runs) if len(runs) == 1 else None,
         title=f"Delete {', '.join(short)}" if steps else f"{', '.join(short)}: nothing to delete",
         steps=tuple(steps),
-        effects=_effects(desk, doom, nodes),
+        effects=(*_effects(desk, doom, nodes), *_held_after(survey, doom, desk.owner)),
         warnings=tuple(doom.warnings),
         cost_per_hour_usd=0.0,
         confirm_word=_word(short) if steps else None,
         nodes=tuple(node.name for node in nodes),
         payload=DeletePayload(
-            project=project,
+            project=survey.cloud.project,
             doomed=doomed,
             requests=requests,
             runs=tuple(doom.folders.values()),
@@ -261,8 +270,23 @@ async def apply_delete(course: Course, payload: DeletePayload) -> str:
         done += 1
         course.say(f"request {name.rsplit('/', 1)[-1]} is gone", done=done)
     done += await _remove_latecomers(course, remover, payload.runs)
+    held = await _held_now(course, payload)
     what = "nothing was left to delete" if done == 0 else f"{done} deleted and verified gone"
-    return "; ".join((what, *(note for note in notes if note)))
+    return "; ".join(part for part in (what, *notes, held) if part)
+
+
+async def _held_now(course: Course, payload: DeletePayload) -> str:
+    """Return what of the same owners still holds quota; "" where that can't be seen now."""
+    found = (*(one.owner for one in payload.doomed), *(one.owner for one in payload.runs))
+    owners = {owner for owner in found if owner}
+    names = {*(one.name for one in payload.doomed), *payload.requests}
+    try:
+        tpu = await course.tools.tpu()
+        nodes, requests = await asyncio.gather(tpu.list_nodes(), tpu.list_requests())
+    except TpudashError:
+        return ""
+    held = still_holding(nodes.nodes, requests.requests, owners, names)
+    return f"still holding quota: {held}" if held else ""
 
 
 async def _remove_latecomers(course: Course, remover: Remover, runs: tuple[DoomedRun, ...]) -> int:

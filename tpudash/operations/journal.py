@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import OperationKind, OperationState
 from tpudash.domain.run import RecordError, RunSpec, decode_spec, encode_record
+from tpudash.operations.journal_compaction import needed
 from tpudash.operations.journal_file import JournalFile
 from tpudash.operations.payload import Payload, decode_payload, encode_payload
 from tpudash.operations.refusals import refused
@@ -92,8 +93,8 @@ class Journal:
         return self._file.problem
 
     def prepare(self) -> None:
-        """See that it can be written; raises `ConfigurationError`."""
-        self._file.prepare()
+        """See that it can be written, and drop what nobody needs; raises `ConfigurationError`."""
+        self._file.prepare(needed)
 
     def begin(self, operation: JournalledOperation) -> None:
         """Save what is about to be done."""

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 from tpudash.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    Records = tuple[Mapping[str, Any], ...]
 
 logger = logging.getLogger(__name__)
 
 _FOR_OWNER_ONLY: Final = 0o600
+LONGEST_BYTES: Final = 512 * 1024
+"""A file that is longer than this is shortened before the next operation begins."""
 
 
 class JournalFile:
@@ -35,14 +39,20 @@ class JournalFile:
         self._records: tuple[Mapping[str, Any], ...] = ()
         self._bad_lines: tuple[int, ...] = ()
 
-    def prepare(self) -> None:
-        """See that records can be written.
+    def prepare(self, keep: Callable[[Records], Records] | None = None) -> None:
+        """See that records can be written, and shorten the file when it has grown long.
+
+        Args:
+            keep: Returns those of all records that are still needed, in their order.
 
         Raises:
             ConfigurationError: The folder can't be made or written to.
         """
         with self._locked():
             self._heal()
+            if keep is not None and self._seen is not None and self._seen[1] > LONGEST_BYTES:
+                self._write_anew(keep(self._records)).rename(self.path)
+                self._refresh()
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write one record; it is on the disk when this returns.
@@ -113,7 +123,17 @@ class JournalFile:
             os.fsync(file.fileno())
 
     def _set_aside(self) -> None:
-        good = b"".join(json.dumps(one).encode() + b"\n" for one in self._records)
+        fresh = self._write_anew(self._records)
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.corrupt-{number}")).exists():
+            number += 1
+        self.path.rename(aside)
+        fresh.rename(self.path)
+        self._refresh()
+
+    def _write_anew(self, records: Records) -> Path:
+        """Write records to a new file beside the old one, on the disk when this returns."""
+        good = b"".join(json.dumps(one).encode() + b"\n" for one in records)
         fresh = self.path.with_name(f"{self.path.name}.new")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FOR_OWNER_ONLY)
         try:
@@ -121,12 +141,7 @@ class JournalFile:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        number = 1
-        while (aside := self.path.with_name(f"{self.path.name}.corrupt-{number}")).exists():
-            number += 1
-        self.path.rename(aside)
-        fresh.rename(self.path)
-        self._refresh()
+        return fresh
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

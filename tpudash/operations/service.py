@@ -325,7 +325,10 @@ class Operations:
             self._move(operation_id, state=OperationState.UNKNOWN, message=text, failure=failure)
         else:
             self._journal.end(operation_id, OperationState.DONE, message)
-            done = self._progress[operation_id].steps_total
+            known = self._progress[operation_id]
+            # What a supervisor counts are its tries, which need not be used up.
+            is_counted = isinstance(payload, SupervisePayload)
+            done = known.steps_done if is_counted else known.steps_total
             self._move(operation_id, state=OperationState.DONE, message=message, done=done)
 
     async def _applied(self, course: Course, payload: Payload) -> str:

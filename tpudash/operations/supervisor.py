@@ -6,8 +6,10 @@ from the journal, so that it may be ended and begun again at any moment.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.operation import OperationState, ResumeChanges
@@ -19,7 +21,7 @@ from tpudash.errors import (
     UnreachableError,
 )
 from tpudash.operations.delete import plan_delete
-from tpudash.operations.lease import Lease, LostLeaseError
+from tpudash.operations.lease import BEAT, Lease, LostLeaseError
 from tpudash.operations.reconcile import reconcile
 from tpudash.operations.refusals import RefusedError, failure_for, leaves_doubt
 from tpudash.operations.resume import plan_resume
@@ -27,12 +29,16 @@ from tpudash.operations.spending import Spending, spending_of
 from tpudash.operations.supervise_policy import WAITING, Step, Verdict, decide
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from tpudash.domain.operation import OperationProgress, Plan
     from tpudash.domain.run import Run
     from tpudash.domain.run_state import RunEvidence
     from tpudash.operations.course import Course
     from tpudash.operations.desk import Desk
     from tpudash.operations.payload import SupervisePayload
+
+logger = logging.getLogger(__name__)
 
 CAP_MARGIN_S: Final = 30.0
 """A node is not begun, and not left alone, for whose next half minute there is no money."""
@@ -221,7 +227,7 @@ class Supervisor:
         if not self._is_due():
             return True
         self._tell("RESUMING", f"taking up: {newest.title}")
-        self._judge(await self._carrier.taken_up(newest.operation_id))
+        self._judge(await self._meanwhile(self._carrier.taken_up(newest.operation_id)))
         return True
 
     async def _resume(self, look: _Look, verdict: Verdict) -> None:
@@ -254,7 +260,32 @@ class Supervisor:
         self._course.tools.journal.note(self._course.operation_id, words, tries=self._tries)
         await self._lease.beat(self._state, self._message, self._tries, look.spending.usd)
         self._is_first = False
-        self._judge(await self._carrier.carried_out(plan))
+        self._judge(await self._meanwhile(self._carrier.carried_out(plan)))
+
+    async def _meanwhile(self, work: Coroutine[Any, Any, OperationProgress]) -> OperationProgress:
+        """Return how a try ended, and show signs of life until then: it may queue for hours.
+
+        Raises:
+            LostLeaseError: The supervision was ended; the try goes on without it.
+        """
+        task = asyncio.create_task(work)
+        try:
+            while not task.done():
+                timer = asyncio.create_task(self._course.tools.clock.sleep(BEAT.total_seconds()))
+                await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+                timer.cancel()
+                if not task.done():
+                    await self._sign_of_life()
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def _sign_of_life(self) -> None:
+        spent = self._lease.record.spent_usd
+        try:
+            await self._lease.beat(self._state, self._message, self._tries, spent)
+        except TpudashError as error:
+            logger.info("no sign of life could be given: %s", error)
 
     def _judge(self, progress: OperationProgress) -> None:
         """Take in how a try ended.
