@@ -16,6 +16,7 @@ from trainer.agent.cloud_logging import CloudLoggingSender
 from trainer.agent.console import console
 from trainer.agent.cost_cap import CostCap, spent_before
 from trainer.agent.folders import FolderError, open_folder
+from trainer.agent.log_copy import LogCopy
 from trainer.agent.metadata import MetadataClient, MetadataError, Watch, read_identity
 from trainer.agent.progress import RESULT_FILE
 from trainer.agent.record import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _FLUSH_S = 5.0
 _HURRIED_FLUSH_S = 2.0
 _IDLE_CHECK_S = 30.0
+_COPY_EVERY_S = 60.0
 
 
 class Agent:
@@ -57,6 +59,7 @@ class Agent:
         self._node = node
         self._spec = spec
         self._folder: RunFolder = open_folder(spec.run_url)
+        self._copy = LogCopy(self._folder, spec, node, console)
         boot = uuid.uuid4().hex[:12]
         self._shipper = Shipper(
             CloudLoggingSender(node, spec, settings.endpoint),
@@ -64,6 +67,7 @@ class Agent:
             identity=f"{spec.run}-{spec.attempt}-{node.worker}-{boot}",
             flush_s=settings.flush_s,
             tell=console,
+            keep=self._copy.keep,
         )
         self._supervisor: Supervisor | None = None
         self._going = threading.Event()
@@ -91,6 +95,7 @@ class Agent:
         finally:
             self._ended.set()
             self._shipper.close(_HURRIED_FLUSH_S if self._going.is_set() else _FLUSH_S)
+            self._copy.write()
 
     def _watch(self) -> None:
         watch_signals(lambda number: self._must_go(signal.Signals(number).name))
@@ -111,9 +116,14 @@ class Agent:
         self._going.set()
         if self._supervisor is not None:
             self._supervisor.give_notice(reason)
+        threading.Thread(target=self._copy.write, name="log copy", daemon=True).start()
 
     def _beat(self) -> None:
+        copied = time.monotonic()
         while not self._ended.wait(self._settings.heartbeat_s):
+            if time.monotonic() - copied >= _COPY_EVERY_S:
+                copied = time.monotonic()
+                self._copy.write()
             supervisor = self._supervisor
             pid = supervisor.trainer_pid if supervisor is not None else None
             figures = host.sample(self._settings.node_dir, pid)
@@ -281,6 +291,7 @@ class Agent:
 
     def _remove_node(self, reason: str) -> None:
         self.tell(f"{reason}: deleting this node")
+        self._copy.write()
         time.sleep(2 * self._settings.flush_s)
         try:
             operation = own_node.remove(

@@ -48,6 +48,7 @@ class Shipper:
         identity: prefix of insert ids, so that an entry sent twice is stored once.
         flush_s: interval of sending.
         tell: told when sending begins to fail and when it works again.
+        keep: given each entry besides, whether it can be sent or not.
     """
 
     def __init__(
@@ -58,7 +59,9 @@ class Shipper:
         identity: str,
         flush_s: float,
         tell: Callable[[str], None],
+        keep: Callable[[Entry], None] | None = None,
     ) -> None:
+        self._keep_copy = keep
         self._sender = sender
         self._spool = spool
         self._identity = identity
@@ -101,6 +104,8 @@ class Shipper:
                 entry["json"] = payload
             else:
                 entry["text"] = (text or "")[:_LONGEST_TEXT]
+            if self._keep_copy is not None:
+                self._keep_copy(entry)
             if len(self._queue) >= _MEMORY:
                 self._count_lost(1)
                 return

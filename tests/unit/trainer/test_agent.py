@@ -182,7 +182,8 @@ def test_killed_agent_stops_the_trainer_and_the_next_one_continues(
     assert (run_folder / "stopped").read_text() == "eof"
     assert node.start().wait(30) == 0, node.console()
     assert "continuing attempt 1" in node.console()
-    assert sorted(path.name for path in (run_folder / "attempts").iterdir()) == ["1.json"]
+    names = sorted(path.name for path in (run_folder / "attempts").iterdir())
+    assert names == ["1.json", "1.log"]
 
 
 def test_second_agent_on_a_node_does_nothing(make_node: NodeFactory, run_folder: Path) -> None:
@@ -252,7 +253,7 @@ def test_other_workers_stand_by(make_node: NodeFactory, run_folder: Path, logs: 
     agent.send_signal(signal.SIGTERM)
     assert agent.wait(20) == 75
     assert not (run_folder / "lives").exists()
-    assert not (run_folder / "attempts").exists()
+    assert [path.name for path in (run_folder / "attempts").iterdir()] == ["1.2.log"]
     assert dict(logs.requests[0].resource.labels)["worker_id"] == "2"
 
 
