@@ -87,6 +87,34 @@ async def test_faults_and_counters(emulator: Cloud, capsys: pytest.CaptureFixtur
     assert await shell.json("counters") == {}
 
 
+async def test_environment(emulator: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    shell = Shell(emulator, capsys)
+    variables = await shell.json("environment", "--project", "mine")
+    wanted = emulator.emulator.addresses.environment()
+    assert variables == {
+        **wanted,
+        "CLOUDSDK_CORE_PROJECT": "mine",
+        "TPUDASH_ENDPOINT": emulator.endpoint,
+    }
+    _, out, _ = await shell.run("environment")
+    assert f"export STORAGE_EMULATOR_HOST={wanted['STORAGE_EMULATOR_HOST']}" in out.splitlines()
+
+
+async def test_a_fault_of_each_option(emulator: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
+    shell = Shell(emulator, capsys)
+    skewed = await shell.json("fault", "clock-skew", "--skew", "-90s", "--after", "1m")
+    assert (skewed["skew_s"], skewed["after_s"]) == (-90, 60)
+    storm = await shell.json("fault", "preemption-storm", "--rate", "2", "--seed", "5")
+    assert (storm["rate_per_hour"], storm["seed"]) == (2, 5)
+    limited = await shell.json(
+        "fault", "429", "--method", "ListNodes", "--every", "9s", "--for", "1s"
+    )
+    assert (limited["kind"], limited["code"]) == ("error", "RESOURCE_EXHAUSTED")
+    code, _, error = await shell.run("fault", "stale-reads")
+    assert code == 2
+    assert "lag_s" in error
+
+
 async def test_without_an_endpoint(
     emulator: Cloud, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

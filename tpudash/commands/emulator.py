@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -179,6 +180,24 @@ def _limit(text: str) -> int | None:
     if not text.isdecimal():
         raise UsageError(f"{text!r} is not a number", hint="give a whole number, or none")
     return int(text)
+
+
+@emulator.command("environment")
+@json_option
+@connection_options
+@pass_state
+def environment(state: CliState, as_json: bool) -> None:
+    """Print what leads gcloud, google-cloud-storage and TensorFlow to the emulator.
+
+    For a shell: eval "$(tpudash emulator environment)"
+    """
+    description = steer(state, lambda control: control.describe())
+    own = {"TPUDASH_ENDPOINT": description["endpoint"]}
+    if state.settings.project:
+        own["CLOUDSDK_CORE_PROJECT"] = state.settings.project
+    variables = {**description["environment"], **own}
+    lines = [f"export {key}={shlex.quote(value)}" for key, value in sorted(variables.items())]
+    tell(variables, "\n".join(lines), as_json=as_json)
 
 
 @emulator.command("counters")

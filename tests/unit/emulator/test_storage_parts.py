@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 from hypothesis import given
@@ -87,7 +88,7 @@ def test_heads_are_mended_however_they_are_cut(cuts: list[int], early: int) -> N
     head = b"PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n"
     stream = head + b"Connection: keep-alive\r\n\r\n" + body
     edges = sorted({0, *cuts, len(stream)})
-    pieces = [stream[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [stream[a:b] for a, b in itertools.pairwise(edges)]
     recorder = Recorder()
     protocol = OneRequest(recorder, None)  # type: ignore[arg-type]
     for piece in pieces[:early]:
