@@ -125,7 +125,9 @@ class GoogleAccess:
         requests = await asyncio.to_thread(import_quietly, "google.auth.transport.requests")
         if self._clients.is_local:
             anonymous = await asyncio.to_thread(import_quietly, "google.auth.credentials")
-            return requests.AuthorizedSession(anonymous.AnonymousCredentials())
+            return requests.AuthorizedSession(
+                anonymous.AnonymousCredentials(), refresh_status_codes=()
+            )
         return requests.AuthorizedSession((await self._clients.sign_in()).credentials)
 
 
