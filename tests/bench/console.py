@@ -102,8 +102,9 @@ async def work_steadily(store: Store) -> None:
     while True:
         tick += 1
         text = f"step {tick:>5}/9000 loss 0.{9999 - tick % 9999:04d} 1,834 examples/s"
-        entry = make_entry(0, text, insert_id=f"line-{tick}", node_id="run-0000-1", run="run-0000")
-        add_logs(store, replace(entry, timestamp=datetime.now(UTC)))
+        entry = make_entry(0, text, node_id="run-0000-1", run="run-0000")
+        moment = datetime.now(UTC)
+        add_logs(store, replace(entry, timestamp=moment, insert_id=f"line-{tick}"))
         if tick % (10 * LINES_A_SECOND) == 0:
             runs = store.snapshot.runs.values()
             read_runs(store, *(replace(run, step=(run.step or 0) + 9) for run in runs))

@@ -1,7 +1,7 @@
 """How fast the console is. Run on demand, on a quiet machine: pytest tests/bench -s
 
 Absolute figures are a guide for two cores of 2026; ratios are to a bare Textual app that is
-measured in the same run.
+measured in the same run. The goal for the first frame is 500 ms as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
-FIRST_FRAME_S = 0.500
 FIRST_FRAME_RATIO = 2.5
 STARTS = 7
 WATCHED_S = 15.0
@@ -80,15 +79,13 @@ def tell(words: str) -> None:
     print(f"\n  {words}", flush=True)
 
 
-def first_frames(start: Callable[..., Terminal], command: tuple[str, ...], marker: bytes) -> float:
-    """Return the median time from exec to the first frame."""
-    times = []
-    for _ in range(STARTS):
-        terminal = start(*command)
-        times.append(terminal.wait_for(marker))
-        terminal.close()
-        terminal.pid = 0
-    return statistics.median(times)
+def first_frame(start: Callable[..., Terminal], command: tuple[str, ...], marker: bytes) -> float:
+    """Return the time from exec to the first frame."""
+    terminal = start(*command)
+    seconds = terminal.wait_for(marker)
+    terminal.close()
+    terminal.pid = 0
+    return seconds
 
 
 @pytest.mark.parametrize("endpoint", ["black_hole", "dead"])
@@ -97,15 +94,23 @@ def test_first_frame(
 ) -> None:
     address = request.getfixturevalue(endpoint)
     console = ("-m", "tpudash", "console", "--endpoint", address, "--project", "demo")
-    ours = first_frames(start, console, b"Nodes")
-    filled = first_frames(start, bench_console(64, "still"), b"run-0003")
-    bare = first_frames(start, ("-m", "tests.bench.bare"), b"hello")
+    commands = {
+        "ours": (console, b"Nodes"),
+        "filled": (bench_console(64, "still"), b"run-0003"),
+        "bare": (("-m", "tests.bench.bare"), b"hello"),
+    }
+    # By turns, and the best of each, so that whatever else the machine does weighs on all alike.
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(STARTS):
+        for name, (command, marker) in commands.items():
+            times[name].append(first_frame(start, command, marker))
+    ours, filled, bare = (min(times[name]) for name in commands)
     tell(
         f"first frame, endpoint {endpoint}: {ours * 1000:.0f} ms, with 64 nodes filled in "
         f"{filled * 1000:.0f} ms, bare Textual {bare * 1000:.0f} ms, ratio {ours / bare:.2f}"
     )
-    assert ours <= max(FIRST_FRAME_S, FIRST_FRAME_RATIO * bare)
     assert ours <= FIRST_FRAME_RATIO * bare
+    assert filled <= FIRST_FRAME_RATIO * bare
 
 
 def test_nothing_changing(start: Callable[..., Terminal]) -> None:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 SILENT_WARN_S: Final = 90
 SILENT_BAD_S: Final = 300
-AGE_STEP_S: Final = 5
-"""Ages move on in steps of this, so that a quiet table costs the line next to nothing."""
+AGE_STEPS: Final = ((60.0, 5), (600.0, 30))
+"""Ages below so many seconds move on in steps of so many, so that a quiet table costs next to
+nothing on a slow line."""
 TIMED_COLUMNS: Final = ("age", "heard", "accrued")
 """Columns whose text changes with time alone."""
 
@@ -150,8 +151,17 @@ def _health(facts: RowFacts, _: Drawing) -> Cell:
     return Cell(safe_text(facts.health, 80), look_of(facts.health).variable)
 
 
+def _aged(moment: datetime | None, drawing: Drawing) -> str:
+    if moment is None:
+        return fmt.NOTHING
+    seconds = (drawing.now - moment).total_seconds()
+    return fmt.age(
+        moment, drawing.now, step=next((s for limit, s in AGE_STEPS if seconds < limit), 1)
+    )
+
+
 def _age(facts: RowFacts, drawing: Drawing) -> Cell:
-    return _plain(fmt.age(facts.since, drawing.now, step=AGE_STEP_S))
+    return _plain(_aged(facts.since, drawing))
 
 
 def _step(facts: RowFacts, _: Drawing) -> Cell:
@@ -162,7 +172,7 @@ def _step(facts: RowFacts, _: Drawing) -> Cell:
 
 
 def _heard(facts: RowFacts, drawing: Drawing) -> Cell:
-    text = fmt.age(facts.heard, drawing.now, step=AGE_STEP_S)
+    text = _aged(facts.heard, drawing)
     if facts.heard is None or not facts.is_training:
         return _plain(text)
     silent = (drawing.now - facts.heard).total_seconds()
