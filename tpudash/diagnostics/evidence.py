@@ -84,8 +84,12 @@ class Evidence:
 
     def lives_of_run(self) -> tuple[Life, ...]:
         """Return the lives of the run that is asked about."""
-        name = self.run.name if self.run else None
-        return tuple(life for life in self.lives if life.run == name)
+        if "lives by run" not in self.shared:
+            found: defaultdict[str | None, list[Life]] = defaultdict(list)
+            for life in self.lives:
+                found[life.run].append(life)
+            self.shared["lives by run"] = found
+        return tuple(self.shared["lives by run"].get(self.run.name if self.run else None, ()))
 
     @property
     def attempt(self) -> AttemptRecord | None:
@@ -125,8 +129,18 @@ class Evidence:
 
     def newest_node(self) -> Node | None:
         """Return the listed node of the run's newest attempt, or None."""
-        nodes = self.snapshot.nodes_of(self.run.name) if self.run else ()
+        nodes = self.nodes_of_run()
         return nodes[-1] if nodes else None
+
+    def nodes_of_run(self) -> tuple[Node, ...]:
+        """Return the listed nodes of the run that is asked about, oldest attempt first."""
+        if "nodes" not in self.shared:
+            found: defaultdict[str, list[Node]] = defaultdict(list)
+            for node in self.snapshot.nodes.values():
+                found[node.run or ""].append(node)
+            self.shared["nodes"] = found
+        own = self.shared["nodes"].get(self.run.name, ()) if self.run else ()
+        return tuple(sorted(own, key=lambda node: (node.attempt or 0, node.name)))
 
     def newest_event(self, event: str, attempt: int | None = None) -> Mapping[str, Any] | None:
         """Return the payload of the newest trainer event of a kind, or None."""

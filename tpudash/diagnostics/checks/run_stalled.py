@@ -59,9 +59,7 @@ def check(evidence: Evidence) -> Finding:
 
 
 def _waste(run: Run, evidence: Evidence) -> str:
-    rates = [
-        evidence.rate_of(node) for node in evidence.snapshot.nodes_of(run.name) if node.is_billing
-    ]
+    rates = [evidence.rate_of(node) for node in evidence.nodes_of_run() if node.is_billing]
     if run.last_heard is None or not rates:
         return ""
     hours = (evidence.now - run.last_heard).total_seconds() / 3600

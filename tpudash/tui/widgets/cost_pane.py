@@ -37,6 +37,7 @@ COLUMNS: Final = (
 DETAIL_ROWS: Final = 3
 LEAST_ROWS_FOR_DETAIL: Final = 11
 ROOM_FOR_NOTE: Final = 78
+ROOM_FOR_MONTH: Final = 110
 
 
 class CostPane(Pane):
@@ -190,7 +191,17 @@ class CostPane(Pane):
             Span(self._rate(), "state-ready", bold=True),
             Span(f" now, {billed} billed  ", "muted"),
             Span(self._dollars(so_far, at_least=total.is_lower_bound), "", bold=True),
-            Span(f" so far, estimated{note}", "muted"),
+            Span(f" so far{self._of_late(width)}, estimated{note}", "muted"),
+        )
+
+    def _of_late(self, width: int) -> str:
+        """Return what of it belongs to this day and month, where there is room for that."""
+        if width < ROOM_FOR_MONTH:
+            return ""
+        today, month = self._ledger.today, self._ledger.month
+        return (
+            f" ({self._dollars(today.usd, at_least=today.is_lower_bound)} today, "
+            f"{self._dollars(month.usd, at_least=month.is_lower_bound)} this month)"
         )
 
     def _rate(self) -> str:
@@ -266,6 +277,12 @@ class CostPane(Pane):
             )
             if price.is_example:
                 parts.append("~ An example: spot prices change at any time.")
+            if price.read is not None:
+                parts.append(f"Read {age(price.read, self.context.now(), step=60)}.")
+            if price.change is not None:
+                parts.append(
+                    f"It jumped by {price.change:+.0%}, from ${price.before_usd:.4g}, of late."
+                )
         elif line.is_head:
             parts.append("Sum of the rows below.")
         else:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tpudash.cost.estimate import attempt_cost, combine, node_cost, run_cost
+from tpudash.cost.estimate import combine
+from tpudash.cost.lives import lives_of
+from tpudash.cost.report import Amount, cost_between, start_of_day, start_of_month
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
+    from tpudash.cost.lives import Life
     from tpudash.cost.prices import PriceBook
-    from tpudash.domain.node import Node
     from tpudash.domain.price import CostEstimate
-    from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.domain.run import Run
     from tpudash.store.snapshot import Snapshot
 
 NO_RUN = "(no run)"
+EARLIER = "(earlier)"
+"""Lives that this machine remembers of runs that are no longer known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ def grown(cost: CostEstimate, as_of: datetime, now: datetime) -> float | None:
 class _Group:
     head: LedgerLine
     children: tuple[LedgerLine, ...]
+    today: Amount
+    month: Amount
 
 
 class Ledger:
@@ -71,6 +77,8 @@ class Ledger:
 
     Attributes:
         total: Everything together, at `as_of`.
+        today: What of it belongs to this day, in UTC, when it was last worked out.
+        month: What of it belongs to this month.
         billed: How many nodes are billed now.
         rate_is_partial: Whether the rate of a part is unknown.
     """
@@ -80,6 +88,8 @@ class Ledger:
         self._book: PriceBook | None = None
         self.lines: tuple[LedgerLine, ...] = ()
         self.total = combine(())
+        self.today = Amount()
+        self.month = Amount()
         self.as_of: datetime | None = None
         self.billed = 0
         self.rate_is_partial = False
@@ -95,13 +105,17 @@ class Ledger:
             now: The time up to which costs are counted.
             runs: Names of the runs that changed, "" for nodes without a run; None for all.
         """
-        by_run, vanished = _nodes_by_run(snapshot)
-        names = {*snapshot.runs, *by_run}
-        stale = names if runs is None or book is not self._book else names & runs
+        names = _names(snapshot)
+        stale = names if runs is None or book is not self._book else names & (runs | {EARLIER})
         self._book = book
         kept = {name: group for name, group in self._groups.items() if name in names}
-        for name in (names - kept.keys()) | stale:
-            kept[name] = _group(name, by_run.get(name, ()), snapshot, vanished, book, now)
+        stale |= names - kept.keys()
+        lives: dict[str, list[Life]] = {name: [] for name in stale}
+        for life in lives_of(_part_of(snapshot, stale), book, now):
+            name = life.run or ""
+            lives[name if name in names else EARLIER].append(life)
+        for name in stale:
+            kept[name] = _group(name, lives[name], snapshot, now)
         self._groups = kept
         groups = sorted(
             kept.values(),
@@ -110,6 +124,8 @@ class Ledger:
         self.lines = tuple(line for group in groups for line in (group.head, *group.children))
         heads = [group.head for group in groups]
         self.total = combine(replace(head.cost, accrued_usd=head.accrued_at(now)) for head in heads)
+        self.today = _sum(group.today for group in groups)
+        self.month = _sum(group.month for group in groups)
         self.as_of = now
         self.billed = sum(node.is_billing for node in snapshot.nodes.values())
         self.rate_is_partial = any(head.rate_is_partial for head in heads)
@@ -119,48 +135,60 @@ class Ledger:
         return grown(self.total, self.as_of or now, now)
 
 
-def _nodes_by_run(
-    snapshot: Snapshot,
-) -> tuple[dict[str, list[Node]], dict[str, datetime]]:
-    """Return all nodes, also vanished ones, by run; and when those vanished, by full name."""
-    vanished = {
-        name: stone.vanished
-        for name, stone in snapshot.tombstones.items()
-        if name not in snapshot.nodes
-    }
-    by_run: dict[str, list[Node]] = {}
-    for node in (*snapshot.nodes.values(), *(snapshot.tombstones[name].node for name in vanished)):
-        by_run.setdefault(node.run or "", []).append(node)
-    return by_run, vanished
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    found = tuple(amounts)
+    known = [one.usd for one in found if one.usd is not None]
+    is_partial = any(one.is_lower_bound for one in found) or len(known) < len(found)
+    return Amount(sum(known) if known or not found else None, is_partial)
 
 
-def _group(
-    name: str,
-    nodes: Iterable[Node],
-    snapshot: Snapshot,
-    vanished: Mapping[str, datetime],
-    book: PriceBook,
-    now: datetime,
-) -> _Group:
-    run = snapshot.runs.get(name)
-    own = sorted(nodes, key=lambda node: (-(node.attempt or 0), node.name))
-    records = {record.attempt: record for record in run.attempts} if run else {}
-    children = [
-        _node_line(node, records, snapshot, vanished.get(node.name), book, now) for node in own
-    ]
-    on_nodes = {node.attempt for node in own}
-    children += [
-        _life_line(record, run, book, now)
-        for number, record in sorted(records.items(), reverse=True)
-        if run is not None and number not in on_nodes
-    ]
-    gone = {node.name: vanished[node.name] for node in own if node.name in vanished}
-    cost = (
-        run_cost(run, own, snapshot.times, book, now, vanished=gone)
-        if run is not None
-        else combine(child.cost for child in children)
+def _names(snapshot: Snapshot) -> frozenset[str]:
+    """Return the names of all groups: runs that are known, "" for none, and what is long over."""
+    stones = (stone.node for stone in snapshot.tombstones.values())
+    names = {*snapshot.runs, *((node.run or "") for node in (*snapshot.nodes.values(), *stones))}
+    known = {*snapshot.nodes, *snapshot.tombstones}
+    if any(life.run not in names and life.name not in known for life in snapshot.lives):
+        names.add(EARLIER)
+    return frozenset(names)
+
+
+def _part_of(snapshot: Snapshot, names: frozenset[str]) -> Snapshot:
+    """Return a snapshot with no more in it than what bears on some groups."""
+    every = _names(snapshot)
+
+    def belongs(run: str | None) -> bool:
+        name = run or ""
+        return (name if name in every else EARLIER) in names
+
+    return replace(
+        snapshot,
+        nodes={name: node for name, node in snapshot.nodes.items() if belongs(node.run)},
+        tombstones={
+            name: stone
+            for name, stone in snapshot.tombstones.items()
+            if belongs(stone.node.run) and name not in snapshot.nodes
+        },
+        runs={name: run for name, run in snapshot.runs.items() if name in names},
+        lives=tuple(life for life in snapshot.lives if belongs(life.run)),
     )
-    return _Group(_head_line(name, run, cost, children, now), tuple(children))
+
+
+def _group(name: str, lives: Iterable[Life], snapshot: Snapshot, now: datetime) -> _Group:
+    run = snapshot.runs.get(name)
+    own = sorted(lives, key=_newest_first)
+    children = [] if name == EARLIER else [_line(life, now) for life in own]
+    cost = combine(life.estimate for life in own)
+    return _Group(
+        _head_line(name, run, cost, children, now),
+        tuple(children),
+        cost_between(own, start_of_day(now), now),
+        cost_between(own, start_of_month(now), now),
+    )
+
+
+def _newest_first(life: Life) -> tuple[int, str]:
+    number = life.node.attempt if life.node else life.attempt.attempt if life.attempt else 0
+    return -(number or 0), life.name
 
 
 def _head_line(
@@ -185,35 +213,15 @@ def _head_line(
     )
 
 
-def _node_line(
-    node: Node,
-    records: Mapping[int, AttemptRecord],
-    snapshot: Snapshot,
-    gone: datetime | None,
-    book: PriceBook,
-    now: datetime,
-) -> LedgerLine:
-    times = snapshot.times.get(node.name)
-    if times is None and node.name in snapshot.tombstones:
-        times = snapshot.tombstones[node.name].times
-    cost = node_cost(node, times, records.get(node.attempt or 0), book, now, vanished=gone)
+def _line(life: Life, now: datetime) -> LedgerLine:
+    scheduling = f" {life.scheduling}" if life.scheduling else ""
+    is_node = life.node is not None
+    attempt = life.attempt.attempt if life.attempt else life.name
     return LedgerLine(
-        key=f"node:{node.name}",
-        name=node.node_id,
-        state=node.state if gone is None else "GONE",
-        kind=f"{node.accelerator_type} {node.scheduling}",
-        cost=cost,
-        as_of=now,
-    )
-
-
-def _life_line(record: AttemptRecord, run: Run, book: PriceBook, now: datetime) -> LedgerLine:
-    scheduling = f" {run.spec.scheduling}" if run.spec else ""
-    return LedgerLine(
-        key=f"life:{run.name}/{record.attempt}",
-        name=record.node,
-        state="GONE",
-        kind=f"{record.accelerator_type}{scheduling}",
-        cost=attempt_cost(record, run, book, now),
+        key=f"node:{life.name}" if is_node else f"life:{life.run}/{attempt}",
+        name=life.node.node_id if life.node else life.name.rsplit("/", 1)[-1],
+        state=life.node.state if life.node and life.is_listed else "GONE",
+        kind=f"{life.accelerator_type}{scheduling}",
+        cost=life.estimate,
         as_of=now,
     )
