@@ -59,11 +59,14 @@ async def describe(cloud: Cloud, node_id: str) -> list[dict[str, Any]]:
     return workers
 
 
-async def test_a_worker_runs_the_startup_script(emulator: Cloud) -> None:
+async def test_a_worker_runs_the_startup_script(
+    emulator: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/the/users/own.json")
     script = (
         "echo in $PWD as $TPU_WORKER_ID nice $(nice)\n"
         "python3 -c 'import google.protobuf, sys; print(sys.executable)'\n"
-        "env | grep -c GOOGLE_ || true\necho done\n"
+        "env | grep -c -e APPLICATION_CREDENTIALS -e /the/users/own || true\necho done\n"
     )
     await emulator.create("a", metadata={"startup-script": script})
     (worker,) = await describe(emulator, "a")
