@@ -78,6 +78,8 @@ class About:
     def unanswered(self, evidence: Evidence, *, command: str | None = None) -> Finding:
         """Return that the check's own question has no answer, and why."""
         found = self.answer(evidence)
+        if found is None and self.probe is not None and self.probe(evidence) is None:
+            return self.unknown(evidence, "not asked; name it to ask it", command=command)
         if found is None:
             return self.unknown(evidence, "not asked yet", command=command)
         return self.unknown(evidence, found.failure or "no answer", command=command)

@@ -12,9 +12,15 @@ if TYPE_CHECKING:
     from tpudash.domain.finding import Finding
 
 
+MOST_NODES: Final = 20
+"""Of more nodes than that, none is asked unless it is named."""
+
+
 def _probe(evidence: Evidence) -> ProbeKey | None:
     node = evidence.node
     if node is None or not node.is_billing or evidence.is_emulator:
+        return None
+    if evidence.subject is None and len(evidence.snapshot.nodes) > MOST_NODES:
         return None
     return ProbeKey(ProbeKind.GUEST_ATTRIBUTES, node.name)
 

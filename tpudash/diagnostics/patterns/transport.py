@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tpudash.diagnostics.patterns.row import Row, regex
-from tpudash.domain.failure import ErrorClass
+from tpudash.domain.failure import ErrorClass, RetryPolicy
 
 _TLS: Final = (
     "The other side does not speak TLS as expected. For a local emulator use --endpoint HOST:PORT;"
@@ -16,7 +16,34 @@ _SSH: Final = (
     " firewall (tcp:22) and the key."
 )
 
+_NOT_THE_API: Final = (
+    "What answers there is not the API: look for a proxy, a network's sign-in page or another"
+    " program at the address."
+)
+_NO_STATUS: Final = frozenset({"UNKNOWN", "UNIMPLEMENTED", "UNAVAILABLE", "INTERNAL"})
+
 TRANSPORT: Final = (
+    Row(
+        ErrorClass.CONNECT,
+        "received http2 header with status",
+        codes=_NO_STATUS,
+        advice=_NOT_THE_API,
+    ),
+    Row(
+        ErrorClass.CONNECT,
+        "stream removed",
+        regex(r"stream removed[^\n]{0,40}(?:data frame|header)"),
+        codes=_NO_STATUS,
+        advice=_NOT_THE_API,
+    ),
+    Row(ErrorClass.CONNECT, "stream removed", codes=_NO_STATUS),
+    Row(ErrorClass.CONNECT, "failed parsing http/2", advice=_NOT_THE_API),
+    Row(
+        ErrorClass.INTERNAL,
+        "message larger than max",
+        advice="The answer is larger than what is taken in. Ask for less at a time.",
+        retry=RetryPolicy.NEVER,
+    ),
     Row(ErrorClass.CONNECT, "failed to connect to all addresses"),
     Row(ErrorClass.CONNECT, "return code [255]", advice=_SSH),
     Row(
