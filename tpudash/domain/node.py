@@ -22,6 +22,11 @@ ATTEMPT_LABEL: Final = "tpudash-attempt"
 SPEC_METADATA_KEY: Final = "tpudash-spec"
 
 
+def attempt_number(text: str) -> int | None:
+    """Return the number of an attempt as a label gives it; anybody may have written the label."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
+
+
 class NodeState(StrEnum):
     """`Node.State` of the API, in Google's own words."""
 
@@ -168,8 +173,7 @@ class Node:
     @property
     def attempt(self) -> int | None:
         """Which attempt of its run this node is, by its label."""
-        text = self.labels.get(ATTEMPT_LABEL, "")
-        return int(text) if text.isascii() and text.isdigit() else None
+        return attempt_number(self.labels.get(ATTEMPT_LABEL, ""))
 
     @property
     def is_dead(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from tpudash.domain.node import ATTEMPT_LABEL, OWNER_LABEL, RUN_LABEL
+from tpudash.domain.node import ATTEMPT_LABEL, OWNER_LABEL, RUN_LABEL, attempt_number
 from tpudash.domain.resource_name import ResourceName
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ class QueuedResource:
     @property
     def attempt(self) -> int | None:
         """Which attempt of its run it was made for, by its node's label."""
-        text = self.labels.get(ATTEMPT_LABEL, "")
-        return int(text) if text.isascii() and text.isdigit() else None
+        return attempt_number(self.labels.get(ATTEMPT_LABEL, ""))
 
 
 class Tier(StrEnum):

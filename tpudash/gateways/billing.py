@@ -15,7 +15,7 @@ from tpudash.errors import NotAllowedError
 from tpudash.gateways.clients import ClientKind
 from tpudash.gateways.convert_budget import budget_of, covers_account, request_fields
 from tpudash.gateways.convert_price import CHIP_SERVICE, DEVICE_SERVICE, prices_of
-from tpudash.gateways.paging import all_pages, raw, raw_page
+from tpudash.gateways.paging import all_pages, raw, raw_page, readable
 from tpudash.gateways.protocols import BillingInfo
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 READ_S: Final = 10.0
 CATALOG_S: Final = 60.0
+CATALOG_MOST_S: Final = 240.0
 SKUS_A_PAGE: Final = 5_000
 BUDGETS_A_PAGE: Final = 100
 
@@ -57,10 +58,11 @@ class GoogleBilling:
         client = await self._clients.get(ClientKind.BILLING)
 
         def call(timeout_s: float) -> Awaitable[Any]:
-            answer: Awaitable[Any] = client.get_project_billing_info(
-                request={"name": f"projects/{self._project}"}, timeout=timeout_s, retry=None
+            return readable(
+                client.get_project_billing_info(
+                    request={"name": f"projects/{self._project}"}, timeout=timeout_s, retry=None
+                )
             )
-            return answer
 
         found = raw(await self._caller.read("read the billing account", call, timeout_s=READ_S))
         return BillingInfo(found.billing_account_name, found.billing_enabled)
@@ -97,10 +99,7 @@ class GoogleBilling:
         request = {"parent": account, "budget": request_fields(draft, self._project)}
 
         def call(timeout_s: float) -> Awaitable[Any]:
-            answer: Awaitable[Any] = client.create_budget(
-                request=request, timeout=timeout_s, retry=None
-            )
-            return answer
+            return readable(client.create_budget(request=request, timeout=timeout_s, retry=None))
 
         made = await self._caller.change("create the budget", call, timeout_s=READ_S)
         return budget_of(raw(made), is_scoped=True)
@@ -119,10 +118,7 @@ class GoogleBilling:
         }
 
         def call(timeout_s: float) -> Awaitable[Any]:
-            answer: Awaitable[Any] = client.update_budget(
-                request=request, timeout=timeout_s, retry=None
-            )
-            return answer
+            return readable(client.update_budget(request=request, timeout=timeout_s, retry=None))
 
         made = await self._caller.change("change the budget", call, timeout_s=READ_S)
         return replace(budget_of(raw(made)), scope=budget.scope)
@@ -160,7 +156,9 @@ class GoogleBilling:
             )
 
         found: list[tuple[str, str, Price]] = []
-        async for answer in all_pages(self._caller, "list prices", page, timeout_s=CATALOG_S):
+        async for answer in all_pages(
+            self._caller, "list prices", page, timeout_s=CATALOG_S, most_s=CATALOG_MOST_S
+        ):
             # Compute Engine has tens of thousands of SKUs: too many to look through on the loop.
             found.extend(await asyncio.to_thread(_prices_on, answer, service))
         return found

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.domain.log import LogEntry, Severity
-from tpudash.domain.node import ATTEMPT_LABEL, RUN_LABEL
+from tpudash.domain.node import ATTEMPT_LABEL, RUN_LABEL, attempt_number
 from tpudash.gateways.convert import to_datetime
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def entry_of(message: Any) -> LogEntry:
     labels = message.labels
     resource = message.resource.labels
     payload, text = _payload_of(message)
-    attempt = labels.get(ATTEMPT_LABEL, "")
     node_id, zone = _place_of(resource, payload)
     return LogEntry(
         timestamp=(
@@ -50,7 +49,7 @@ def entry_of(message: Any) -> LogEntry:
         zone=zone,
         worker_id=resource.get("worker_id", ""),
         run=labels.get(RUN_LABEL) or None,
-        attempt=int(attempt) if attempt.isascii() and attempt.isdigit() else None,
+        attempt=attempt_number(labels.get(ATTEMPT_LABEL, "")),
         stream=labels.get(STREAM_LABEL, ""),
         payload=payload,
     )

@@ -13,6 +13,9 @@ from tpudash.domain.failure import CloudStatus, Origin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+TOO_LARGE: Final = "message larger than max"
+"""gRPC's own words for an answer that this side refuses to take in."""
+
 _STATUS_KEY: Final = "grpc-status-details-bin"
 _CODE_OF_HTTP: Final[dict[int, str]] = {
     HTTPStatus.BAD_REQUEST: "INVALID_ARGUMENT",
@@ -52,6 +55,7 @@ def status_of(error: BaseException) -> CloudStatus:
     """Return what an exception of grpc, api_core, google-auth or a time-out says."""
     import grpc
     from google.api_core import exceptions
+    from google.protobuf.message import DecodeError
 
     if isinstance(error, grpc.RpcError):
         return _of_rpc_error(error)
@@ -62,6 +66,8 @@ def status_of(error: BaseException) -> CloudStatus:
         return CloudStatus(_code_of(error), error.message or str(error))
     if isinstance(error, TimeoutError):
         return CloudStatus("DEADLINE_EXCEEDED", str(error) or "no answer came in time")
+    if isinstance(error, DecodeError):
+        return CloudStatus("DATA_LOSS", f"the answer can't be read: {error}")
     text = f"{type(error).__name__}: {error}"
     return CloudStatus("UNAUTHENTICATED" if _is_sign_in_error(error) else "UNKNOWN", text)
 
@@ -84,6 +90,9 @@ def code_name(number: int) -> str:
 def _of_rpc_error(error: Any) -> CloudStatus:
     code = error.code() if callable(getattr(error, "code", None)) else None
     details = error.details() if callable(getattr(error, "details", None)) else ""
+    if TOO_LARGE in (details or ""):
+        # gRPC gives this the code of quotas, although the cloud has said nothing of the kind.
+        return CloudStatus("DATA_LOSS", f"the answer is too large: {details}")
     return CloudStatus(
         code.name if code is not None else "UNKNOWN", details or "", _trailing_details(error)
     )

@@ -21,7 +21,7 @@ from tpudash.gateways.convert_request import (
 )
 from tpudash.gateways.everywhere import EVERY_ZONE, Everywhere
 from tpudash.gateways.pace import Spend
-from tpudash.gateways.paging import all_pages, raw, raw_page
+from tpudash.gateways.paging import all_pages, raw, raw_page, readable, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 READ_S: Final = 10.0
-LIST_S: Final = 20.0
+LIST_S: Final = 15.0
 CHANGE_S: Final = 30.0
 PAGE_SIZE: Final = 1_000
 
@@ -121,7 +121,7 @@ class GoogleTpu:
             request = locations_pb2.ListLocationsRequest(
                 name=name, page_size=PAGE_SIZE, page_token=token
             )
-            return await client.list_locations(request, timeout=timeout_s, retry=None)
+            return await readable(client.list_locations(request, timeout=timeout_s, retry=None))
 
         zones: list[str] = []
         async for answer in all_pages(
@@ -180,10 +180,8 @@ class GoogleTpu:
         client = await self._clients.get(ClientKind.TPU)
 
         def call(timeout_s: float) -> Awaitable[Any]:
-            answer: Awaitable[Any] = getattr(client, method)(
-                {"name": name}, timeout=timeout_s, retry=None
-            )
-            return answer
+            ask = getattr(client, method)
+            return readable(ask({"name": name}, timeout=timeout_s, retry=None))
 
         answer = await self._caller.read(what, call, timeout_s=READ_S, spend=Spend.TPU_GET)
         return convert(answer)
@@ -191,15 +189,17 @@ class GoogleTpu:
     async def _begin(self, what: str, method: str, request: dict[str, Any]) -> CloudOperation:
         client = await self._clients.get(ClientKind.TPU)
 
-        def call(timeout_s: float) -> Awaitable[Any]:
-            answer: Awaitable[Any] = getattr(client, method)(
-                request=request, timeout=timeout_s, retry=None
-            )
-            return answer
+        async def call(timeout_s: float) -> CloudOperation:
+            begin = getattr(client, method)
+            try:
+                future = await begin(request=request, timeout=timeout_s, retry=None)
+            except AttributeError as error:
+                # The client wraps an operation up without looking whether one could be read.
+                raise unreadable() from error
+            return operation_of(future.operation)
 
         spend = Spend.CREATE if method.startswith("create") else Spend.DELETE
-        future = await self._caller.change(what, call, timeout_s=CHANGE_S, spend=spend)
-        return operation_of(future.operation)
+        return await self._caller.change(what, call, timeout_s=CHANGE_S, spend=spend)
 
 
 def _unreachable(pages: list[Any]) -> tuple[str, ...]:

@@ -28,6 +28,11 @@ NO_ANSWER_CODES: Final = frozenset(
 NEVER_SENT: Final = ("failed to connect to all addresses", "errors resolving ")
 """gRPC's words for a call that found no connection, so that nothing left this machine."""
 
+_ASK_AGAIN: Final = (
+    "Nothing is known about it now, and nothing follows from that: ask again, and check the network"
+    " if it stays so."
+)
+
 _NOT_ALLOWED: Final = frozenset(
     {
         ErrorClass.AUTH_EXPIRED,
@@ -68,6 +73,8 @@ def to_error(status: CloudStatus, what: str, *, changes: bool) -> TpudashError:
 
 def _unanswered(status: CloudStatus, failure: Failure, what: str, *, changes: bool) -> TpudashError:
     if not changes:
+        if failure.error_class is ErrorClass.UNKNOWN_OUTCOME:
+            failure = replace(failure, advice=_ASK_AGAIN)
         return _error(UnreachableError, f"no answer to {what}", failure)
     if status.message.startswith(NEVER_SENT):
         return _error(UnreachableError, f"could not {what}: nothing was sent", failure)
