@@ -293,7 +293,9 @@ def _without_node(case: _Case) -> Verdict:
 def _alarms(evidence: RunEvidence, now: datetime) -> tuple[str, ...]:
     alarms = []
     supervision = evidence.supervision
-    if supervision is not None and supervision.ended is None and not supervision.is_alive(now):
+    is_over = evidence.result is not None or (evidence.spec and evidence.spec.deleted)
+    is_silent = supervision is not None and supervision.ended is None
+    if supervision is not None and is_silent and not is_over and not supervision.is_alive(now):
         age = age_text(now - supervision.updated)
         alarms.append(f"ALARM: its supervisor on {supervision.host} fell silent {age} ago.")
     again = restart_alarm(evidence.attempts)

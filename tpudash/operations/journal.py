@@ -81,6 +81,9 @@ class Journal:
         self._file = JournalFile(folder / FILE_NAME)
         self._locks = folder / "locks"
         self._clock = clock
+        self._found: dict[str, JournalledOperation] = {}
+        self._taken_in = 0
+        self._generation = -1
 
     @property
     def path(self) -> Path:
@@ -130,10 +133,14 @@ class Journal:
 
     def operations(self) -> tuple[JournalledOperation, ...]:
         """Return every operation, oldest first."""
-        found: dict[str, JournalledOperation] = {}
-        for record in self._file.records():
-            _take_in(found, record)
-        return tuple(found.values())
+        records = self._file.records()
+        if self._file.generation != self._generation or len(records) < self._taken_in:
+            self._found, self._taken_in = {}, 0
+            self._generation = self._file.generation
+        for record in records[self._taken_in :]:
+            _take_in(self._found, record)
+        self._taken_in = len(records)
+        return tuple(self._found.values())
 
     def find(self, operation_id: str) -> JournalledOperation | None:
         """Return one operation, or None."""

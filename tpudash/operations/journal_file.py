@@ -38,6 +38,9 @@ class JournalFile:
         self._seen: tuple[int, int, int] | None = None
         self._records: tuple[Mapping[str, Any], ...] = ()
         self._bad_lines: tuple[int, ...] = ()
+        self._is_whole = False
+        self.generation = 0
+        """Changes whenever records that were given before may have changed, or gone."""
 
     def prepare(self, keep: Callable[[Records], Records] | None = None) -> None:
         """See that records can be written, and shorten the file when it has grown long.
@@ -94,11 +97,33 @@ class JournalFile:
             found = self.path.stat()
         except FileNotFoundError:
             self._seen, self._records, self._bad_lines = None, (), ()
+            self.generation += 1
             return
         now = (found.st_ino, found.st_size, found.st_mtime_ns)
-        if now != self._seen:
-            self._records, self._bad_lines = _parsed(self.path.read_bytes())
-            self._seen = now
+        if now == self._seen:
+            return
+        if not self._took_in_more(now):
+            content = self.path.read_bytes()
+            self._records, self._bad_lines = _parsed(content)
+            self.generation += 1
+            self._is_whole = content.endswith(b"\n") and not self._bad_lines
+            # Somebody may have appended between the two looks; the next one sees that.
+            now = (now[0], len(content), now[2])
+        self._seen = now
+
+    def _took_in_more(self, now: tuple[int, int, int]) -> bool:
+        """Read what was appended since the last look, where that is all that happened."""
+        before = self._seen
+        if before is None or not self._is_whole or now[0] != before[0] or now[1] <= before[1]:
+            return False
+        with self.path.open("rb") as file:
+            file.seek(before[1])
+            content = file.read(now[1] - before[1])
+        records, bad = _parsed(content)
+        if bad or not content.endswith(b"\n"):
+            return False
+        self._records = (*self._records, *records)
+        return True
 
     def _heal(self) -> None:
         """Drop a line that was cut off, and set a damaged file aside; only under the lock."""

@@ -45,10 +45,10 @@ async def plan_supervise(desk: Desk, name: str, wish: SupervisionWish) -> Plan:
         raise UsageError(f"the cost limit must be more than 0, not {wish.max_cost_usd}")
     survey = await desk.survey(only=name)
     found = await find_run(desk, survey, name)
-    _check_may_supervise(desk, found)
     spec, notes = await changed_spec(desk, survey.cloud, found.spec, wish.changes)
     payload = _payload(found.spec, wish, spec)
     former = _former(desk, payload)
+    _check_may_supervise(desk, found, is_begun=former is not None)
     if former is not None:
         payload = replace(payload, operation_id=former.operation_id)
         notes = (*notes, f"it goes on with what was begun before; {former.tries} tries are made")
@@ -71,9 +71,10 @@ async def plan_supervise(desk: Desk, name: str, wish: SupervisionWish) -> Plan:
     return _plan(desk, found, payload, spec, cap, notes)
 
 
-def _check_may_supervise(desk: Desk, found: FoundRun) -> None:
+def _check_may_supervise(desk: Desk, found: FoundRun, *, is_begun: bool) -> None:
     run = found.run
-    if run.state in {RunState.FINISHED, RunState.DELETED}:
+    # A supervisor that is begun again may find that there is nothing left to do; it says so.
+    if run.state in {RunState.FINISHED, RunState.DELETED} and not is_begun:
         hint = f"tpudash resume {run.name} goes on from its checkpoints"
         raise refused(
             f"{run.name} is {run.state}; there is nothing to supervise",

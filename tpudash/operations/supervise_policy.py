@@ -116,7 +116,8 @@ def decide(
     if evidence.spec is not None and evidence.spec.deleted is not None:
         return Verdict(Step.END, "the run was deleted")
     if run.state is RunState.FINISHED:
-        return Verdict(Step.END, run.reason)
+        still = "; its node is still there and may cost money" if live else ""
+        return Verdict(Step.END, f"the run is finished at step {run.step}{still}")
     if len(live) > 1 or run.state in _AT_WORK:
         step = Step.ALARM if len(live) > 1 else Step.WATCH
         return Verdict(step, run.reason if len(live) > 1 else f"{run.name} is {run.state}")

@@ -101,7 +101,7 @@ class Supervisor:
             TpudashError: The run can't be supervised from here.
         """
         try:
-            await self._lease.take()
+            await self._course.insist(self._lease.take, "take the supervision")
             message = await self._watch()
         except LostLeaseError as error:
             return f"supervision of {self._payload.run} ended: {error}"

@@ -27,6 +27,7 @@ from trainer.agent.record import (
     read_json,
     record_name,
 )
+from trainer.agent.roll_call import RollCall
 from trainer.agent.settings import AgentExit, Settings
 from trainer.agent.shipper import Shipper
 from trainer.agent.spec import SpecError, parse_spec
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 _FLUSH_S = 5.0
 _HURRIED_FLUSH_S = 2.0
 _IDLE_CHECK_S = 30.0
-_COPY_EVERY_S = 60.0
 
 
 class Agent:
@@ -73,6 +73,10 @@ class Agent:
         self._going = threading.Event()
         self._going_reason = ""
         self._ended = threading.Event()
+        self._recorder: Recorder | None = None
+        self._roll_call = RollCall(
+            self._folder, node, spec.attempt, settings.roll_call_s, self.tell
+        )
 
     def tell(self, text: str, severity: str = "INFO") -> None:
         """Say something on the console and in the log."""
@@ -88,6 +92,7 @@ class Agent:
             f"agent of {self._spec.run}, attempt {self._spec.attempt}, on {self._node.node} "
             f"worker {self._node.worker} ({self._node.accelerator_type}) in {self._node.zone}"
         )
+        self._roll_call.show()
         try:
             if not self._spec.runs_on(self._node.worker):
                 return self._stand_by()
@@ -128,6 +133,9 @@ class Agent:
             pid = supervisor.trainer_pid if supervisor is not None else None
             figures = host.sample(self._settings.node_dir, pid)
             figures["log_entries_dropped"] = self._shipper.dropped
+            if self._recorder is not None:
+                # The agent lives, whatever its trainer does; `step_updated` tells of that.
+                self._recorder.update(workers_missing=self._roll_call.missing())
             self._shipper.submit("agent", severity="DEBUG", payload=figures)
 
     def _ship_startup_log(self) -> None:
@@ -172,6 +180,7 @@ class Agent:
             return AgentExit.FINISHED if record.state == "FINISHED" else AgentExit.FAILED
         recorder = Recorder(self._folder if writes_records else None, record, console)
         recorder.update(urgent=True, state="STARTING", stage=None, ended=None, error=None)
+        self._recorder = recorder
         self._supervisor = Supervisor(
             self._spec,
             self._node,
@@ -186,6 +195,7 @@ class Agent:
         if self._going.is_set():
             self._supervisor.give_notice(self._going_reason)
         outcome = self._supervisor.run()
+        self._recorder = None
         self._conclude(outcome, recorder)
         return outcome
 

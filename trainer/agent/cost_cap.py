@@ -44,6 +44,15 @@ class CostCap:
             return None
         return self.per_hour_usd * max(0.0, elapsed_s) / _HOUR_S
 
+    def error(self, step: int | None, saved: int | None) -> dict[str, str]:
+        """Return the error of an attempt that ended since the run may cost no more."""
+        return {
+            "class": "BILLING",
+            "detail": f"the run has cost what it may, ${self.cap_usd or 0.0:.2f} (an estimate); it "
+            f"stopped at step {step}, saved at step {saved}",
+            "hint": "checkpoints are kept; resume it with a higher cap to go on",
+        }
+
     def left_s(self, elapsed_s: float) -> float:
         """Return for how many seconds the trainer may go on; infinite without a cap."""
         if self.cap_usd is None or not self.per_hour_usd:

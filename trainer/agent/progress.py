@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from trainer.agent.record import Recorder
 
 RESULT_FILE = "result.json"
+_MOVES = ("restore", "step", "checkpoint", "eval", "finish")
+"""Events that show that the trainer moves on; one that hangs sends none of them."""
 _SEVERITIES = ("DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -55,11 +57,17 @@ class Progress:
         """Note that a new trainer process starts."""
         self.training = False
         self.error = None
-        self._recorder.update(urgent=True, state="STARTING", stage=None, error=None)
+        # Importing, connecting and tracing are not training: their time is counted otherwise.
+        self._recorder.update(
+            urgent=True, state="STARTING", stage=None, error=None, step_updated=None
+        )
 
     def take(self, event: dict[str, Any]) -> None:
         """Take in one event; kinds that are not known change nothing."""
         handler = getattr(self, f"_on_{event['event']}", None)
+        if event["event"] in _MOVES:
+            # Written with the next change of the record; by itself it is no news.
+            self._recorder.record.step_updated = timestamp()
         if handler is not None:
             handler(event)
 

@@ -64,6 +64,11 @@ class AttemptRecord:
     cost_per_hour_usd: float | None = None
     cost_usd: float | None = None
     """What this attempt has cost, an estimate: rate times the time since `started`."""
+    step_updated: str | None = None
+    """When the trainer last moved on: a step, a checkpoint, an evaluation; not the agent."""
+    workers: int | None = None
+    workers_missing: list[int] = field(default_factory=list)
+    """Workers of which no agent has shown itself."""
 
     @classmethod
     def begin(cls, spec: Spec, node: NodeIdentity) -> AttemptRecord:
@@ -78,6 +83,7 @@ class AttemptRecord:
             worker=node.worker,
             target_step=spec.target_step,
             requested=spec.requested,
+            workers=node.workers,
             cost_per_hour_usd=spec.cost_per_hour_usd,
         )
 

@@ -8,9 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 from trainer.agent.child import Child
+from trainer.agent.progress import parse_event, severity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from trainer.agent.shipper import Shipper
 
 WORTH_IT = frozenset({"CONNECT", "STALLED", "UNCLASSIFIED"})
 """Classes that leave open what is wrong; the others name it themselves."""
@@ -49,3 +52,26 @@ def run(
             return None
     child.signal(signal.SIGKILL)
     return child.exit_code
+
+
+def report(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    limit_s: float,
+    shipper: Shipper,
+    tell: Callable[..., None],
+    cancelled: Callable[[], bool],
+) -> None:
+    """Run the tests, and put what they find into the log."""
+
+    def on_line(stream: str, line: str) -> None:
+        event = parse_event(line) if stream == "stdout" else None
+        if event is None:
+            shipper.submit(stream, text=line)
+        elif event["event"] in ("check", "validate"):
+            shipper.submit("event", severity=severity_of(event), payload=event)
+
+    tell("the trainer tests itself, to find out what is wrong")
+    code = run(command, environment, limit_s=limit_s, on_line=on_line, cancelled=cancelled)
+    tell("the tests took too long" if code is None else f"the tests ended with code {code}")

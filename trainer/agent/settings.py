@@ -34,6 +34,7 @@ class Settings:
     notice_s: float = 30.0
     """Time between a preemption notice and the end of the node."""
     heartbeat_s: float = 15.0
+    roll_call_s: float = 180.0
     """Interval of the host's figures."""
     restarts: int = 3
     """How often the trainer is started again without progress between."""
@@ -65,6 +66,7 @@ class Settings:
             stall_s=number("STALL_S", cls.stall_s),
             notice_s=number("NOTICE_S", cls.notice_s),
             heartbeat_s=number("HEARTBEAT_S", cls.heartbeat_s),
+            roll_call_s=number("ROLL_CALL_S", cls.roll_call_s),
             restarts=int(number("RESTARTS", cls.restarts)),
             backoff_s=number("BACKOFF_S", cls.backoff_s),
             spool_bytes=int(number("SPOOL_BYTES", cls.spool_bytes)),

@@ -263,12 +263,7 @@ class Supervisor:
     def _ended_by_cap(self, code: int | None) -> AgentExit:
         self.capped = True
         record = self._recorder.record
-        error = {
-            "class": "BILLING",
-            "detail": f"the run has cost what it may, ${self.cap.cap_usd:.2f} (an estimate); it "
-            f"stopped at step {record.step}, saved at step {record.checkpoint_step}",
-            "hint": "checkpoints are kept; resume it with a higher cap to go on",
-        }
+        error = self.cap.error(record.step, record.checkpoint_step)
         payload = {"event": "error", "message": f"BILLING: {error['detail']}", **error}
         self._shipper.submit("agent", severity="ERROR", payload=payload)
         self._recorder.update(urgent=True, state="FAILED", stage=None, exit_code=code, error=error)
@@ -307,22 +302,14 @@ class Supervisor:
         limit_s = self._settings.self_check_s
         if command is None or limit_s <= 0 or error_class not in self_check.WORTH_IT:
             return
-        self._tell("the trainer tests itself, to find out what is wrong")
-        code = self_check.run(
+        self_check.report(
             command,
             self._environment(),
             limit_s=limit_s,
-            on_line=self._on_tested_line,
+            shipper=self._shipper,
+            tell=self._tell,
             cancelled=lambda: self._notice is not None,
         )
-        self._tell("the tests took too long" if code is None else f"tested: {_exit_text(code)}")
-
-    def _on_tested_line(self, stream: str, line: str) -> None:
-        event = parse_event(line) if stream == "stdout" else None
-        if event is None:
-            self._shipper.submit(stream, text=line)
-        elif event["event"] in ("check", "validate"):
-            self._shipper.submit("event", severity=severity_of(event), payload=event)
 
     def _prepare_restart(self, code: int, fruitless: int) -> None:
         record = self._recorder.record
