@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _FLUSH_S = 5.0
 _HURRIED_FLUSH_S = 2.0
 _IDLE_CHECK_S = 30.0
+_COPY_EVERY_S = 60.0
 
 
 class Agent:

@@ -34,8 +34,9 @@ class Settings:
     notice_s: float = 30.0
     """Time between a preemption notice and the end of the node."""
     heartbeat_s: float = 15.0
+    """Interval of the host's figures and of the agent's sign of life."""
     roll_call_s: float = 180.0
-    """Interval of the host's figures."""
+    """How long the agents of a slice may take to start, one later than another."""
     restarts: int = 3
     """How often the trainer is started again without progress between."""
     backoff_s: float = 2.0
