@@ -60,6 +60,7 @@ class ReplayApp(TpudashApp):
 
     def __init__(self, player: PlayerPort, **options: Any) -> None:
         self._player = player
+        self._lives = 0
         super().__init__(player.store, clock=player.clock, background=player.run, **options)
         player.replaced = self._take_store
         self._handlers |= self._replay_handlers()
@@ -74,6 +75,11 @@ class ReplayApp(TpudashApp):
         """What decides which actions can be taken now."""
         usual = super().situation
         return replace(usual, offers=usual.offers | {Offer.REPLAY})
+
+    def _tick(self) -> None:
+        # Panes of a screen that was only just made have nothing to move on yet.
+        if all(pane.is_mounted for pane in self.main.panes.values()):
+            super()._tick()
 
     def _replay_handlers(self) -> dict[str, Callable[[], None]]:
         player = self._player
@@ -121,9 +127,7 @@ class ReplayApp(TpudashApp):
         self.main = MainScreen(self, panes, self.keymap, project=self.settings.project)
         self.stage = Stage(self, self.main, self._update_footer, self._control_changed)
         self._handlers = {**Handlers(self, None).table(), **self._replay_handlers()}
-        while len(self.screen_stack) > 1:
-            self.pop_screen()
-        self.switch_screen(self.main)
+        self._show_main()
         self.stage.open()
 
         def as_before() -> None:
@@ -133,3 +137,13 @@ class ReplayApp(TpudashApp):
             self._show_place()
 
         self.call_after_refresh(as_before)
+
+    def _show_main(self) -> None:
+        """Show the new main screen in a mode of its own, and drop the mode before it."""
+        before = self.current_mode
+        self._lives += 1
+        mode = f"replay-{self._lives}"
+        self.add_mode(mode, lambda: self.main)
+        self.switch_mode(mode)
+        if self._lives > 1:
+            self.remove_mode(before)

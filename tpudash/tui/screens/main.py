@@ -70,7 +70,7 @@ class MainScreen(Screen[None]):
         *,
         project: str = "",
     ) -> None:
-        super().__init__(id="main")
+        super().__init__()
         self._host = host
         self.panes = panes
         self.status = StatusLine(host, project=project)
