@@ -275,21 +275,10 @@ class Supervisor:
         return AgentExit.STOPPED
 
     def _failed(self, code: int) -> AgentExit:
-        error = self.progress.error or self._classify_stderr() or self._unexplained(code)
+        error = self.progress.error or self._classify_stderr() or _unexplained(code, self._child)
         self._recorder.update(urgent=True, state="FAILED", stage=None, error=error)
         self._tell(f"the run failed: {error.get('class')}: {error.get('detail')}")
         return AgentExit.FAILED
-
-    def _unexplained(self, code: int) -> dict[str, str]:
-        tail = self._child.stderr_tail[-1] if self._child and self._child.stderr_tail else ""
-        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
-        return {
-            "class": "HOST_OOM" if killed else "UNCLASSIFIED",
-            "detail": one_line(f"the trainer ended with {_exit_text(code)}. {tail}"),
-            "hint": "the kernel kills what uses too much memory: see dmesg"
-            if killed
-            else "see the log of stream stderr; resume continues from the last checkpoint",
-        }
 
     def _gave_up(self, code: int, fruitless: int) -> AgentExit:
         self._tell(f"gave up: the trainer ended {fruitless} times without progress")
@@ -348,6 +337,19 @@ class Supervisor:
             "TPUDASH_WORKERS": str(self._node.workers),
             "TPUDASH_LAST_STEP": str(self.progress.last_step),
         }
+
+
+def _unexplained(code: int, child: Child | None) -> dict[str, str]:
+    """Return the error of a trainer that ended without saying why."""
+    tail = child.stderr_tail[-1] if child and child.stderr_tail else ""
+    killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    return {
+        "class": "HOST_OOM" if killed else "UNCLASSIFIED",
+        "detail": one_line(f"the trainer ended with {_exit_text(code)}. {tail}"),
+        "hint": "the kernel kills what uses too much memory: see dmesg"
+        if killed
+        else "see the log of stream stderr; resume continues from the last checkpoint",
+    }
 
 
 def _exit_text(code: int) -> str:
