@@ -65,7 +65,7 @@ async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answe
     from tpudash.commands.output import Answer
     from tpudash.commands.session import open_session
     from tpudash.commands.target import check_name, need_target
-    from tpudash.diagnostics.checklist import probes_for, run_checklist
+    from tpudash.diagnostics.checklist import SEVERITY, probes_for, run_checklist
     from tpudash.pollers.probes import ProbeBook
     from tpudash.store.snapshot import NODES
 
@@ -80,7 +80,9 @@ async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answe
         evidence = _evidence(session, facts, store, name, book)
         await book.ask(session.cloud, book.due(probes_for(evidence)))
         evidence = _evidence(session, facts, store, name, book)
-    findings = run_checklist(evidence, join=not as_json)
+        rights = await _rights(session, facts) if name is None else ()
+    findings = (*run_checklist(evidence, join=not as_json), *rights)
+    findings = tuple(sorted(findings, key=lambda row: SEVERITY.index(row.verdict)))
     return Answer(
         facts.as_of,
         session.source,
@@ -88,6 +90,15 @@ async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answe
         facts.listing.unreachable,
         facts.errors,
     )
+
+
+async def _rights(session: Session, facts: Facts) -> tuple[Finding, ...]:
+    """Try each API and each right, one by one."""
+    from tpudash.commands.rights import try_rights
+    from tpudash.diagnostics.rights import judge
+
+    tried = await try_rights(session, facts)
+    return judge(tried, session.cloud.project, session.clock.now())
 
 
 async def _read(session: Session) -> Facts:
