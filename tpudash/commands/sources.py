@@ -6,15 +6,19 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tpudash.commands.session import known_prices, node_history, price_cache
+from tpudash.cost.estimate import project_totals
 from tpudash.diagnostics.evidence import ACTIONS
 from tpudash.domain.node import NodeListing
 from tpudash.domain.request import RequestListing
 from tpudash.pollers.checklist import ChecklistSource
 from tpudash.pollers.history import HistorySource
 from tpudash.pollers.known_runs import KnownRuns
+from tpudash.pollers.memory import MemorySource
 from tpudash.pollers.poller_set import PollerSet, Tools
 from tpudash.pollers.prices import PricesSource
 from tpudash.pollers.run_reader import RunReader
+from tpudash.store.history import History
+from tpudash.store.history_collector import Collector
 
 if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
@@ -72,6 +76,7 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
             parts.clock,
         ),
         HistorySource(parts.store, node_history(parts.state)),
+        _memory(parts),
         ChecklistSource(
             parts.store,
             parts.clock,
@@ -82,3 +87,20 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
         ),
     ]
     return PollerSet(tools, intervals, RunsOfScreen(parts), more)
+
+
+def _memory(parts: ScreenParts) -> MemorySource:
+    """Return what keeps the history of this screen."""
+    settings = parts.state.settings
+
+    def costs() -> tuple[float | None, float | None]:
+        totals = project_totals(parts.store.snapshot, parts.prices, parts.clock.now())
+        return (totals.per_hour_usd, totals.accrued_usd)
+
+    return MemorySource(
+        parts.store,
+        parts.clock,
+        History(parts.state.paths.memory_file, settings.endpoint),
+        Collector(parts.store, costs),
+        settings.project,
+    )

@@ -54,6 +54,11 @@ class Paths:
         """When nodes were seen READY on this machine, which costs are reckoned from."""
         return self.state_dir / "history.sqlite3"
 
+    @property
+    def memory_file(self) -> Path:
+        """What was seen on this machine: states, steps, samples, events, costs over time."""
+        return self.state_dir / "seen.sqlite3"
+
     def prices_file(self, *, is_local: bool) -> Path:
         """Return the file of the prices last read, from Google or from a local endpoint."""
         return self.cache_dir / ("prices-local.json" if is_local else "prices.json")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tpudash.domain.request import RequestListing
     from tpudash.domain.run import Run
     from tpudash.store.snapshot import ConnectionInfo, SourceStatus
+    from tpudash.store.training_curve import TrainingCurve
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,13 @@ class SeriesRead:
 
 
 @dataclass(frozen=True, slots=True)
+class CurvesRemembered:
+    """Training curves that earlier sessions saw; what the log tells is newer."""
+
+    curves: tuple[TrainingCurve, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FindingsMade:
     """The checklist as it stands."""
 
@@ -123,6 +131,7 @@ Change: TypeAlias = (
     | LivesRead
     | LogsArrived
     | SeriesRead
+    | CurvesRemembered
     | FindingsMade
     | OperationChanged
     | ControlChanged

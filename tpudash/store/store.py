@@ -18,6 +18,7 @@ from tpudash.store.changes import (
     ChangeSet,
     Connected,
     ControlChanged,
+    CurvesRemembered,
     FindingsMade,
     LivesRead,
     LogsArrived,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from tpudash.domain.node import Node
+    from tpudash.store.training_curve import TrainingCurve
 
     ValueT = TypeVar("ValueT")
 
@@ -61,6 +63,7 @@ class Store:
         self.snapshot = Snapshot()
         self.logs = LogRing()
         self.series = SeriesBook()
+        self.remembered: dict[str, TrainingCurve] = {}
         self._subscribers: list[Callable[[ChangeSet], None]] = []
 
     def subscribe(self, callback: Callable[[ChangeSet], None]) -> Callable[[], None]:
@@ -161,6 +164,11 @@ class Store:
     @_apply.register
     def _(self, change: SeriesRead) -> ChangeSet:
         return ChangeSet(series=self.series.add(change.series))
+
+    @_apply.register
+    def _(self, change: CurvesRemembered) -> ChangeSet:
+        self.remembered |= {curve.run: curve for curve in change.curves}
+        return ChangeSet(runs=frozenset(curve.run for curve in change.curves))
 
     @_apply.register
     def _(self, change: FindingsMade) -> ChangeSet:
