@@ -20,6 +20,12 @@ EVENT_KINDS: Final[Mapping[str, str]] = {
 """The theme's names for the kinds of event that are not known by their severity."""
 
 
+EVENT_WORDS: Final = (
+    b"step steps loss acc ex/s ms input wait checkpoint at in kib mib gib tib evaluated on "
+    b"examples restored starting from scratch lost quarantined preempted finished exported to "
+    b"eval_loss eval_accuracy accuracy characters lines"
+)
+"""The words, in small letters, that descriptions of events hold beside what is in the events."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 

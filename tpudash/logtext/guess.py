@@ -7,6 +7,7 @@ Formats: glog and absl (`E1201 08:00:00.123456 77 file.cc:12] `), TensorFlow and
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -45,6 +46,7 @@ _STARTS_WITH_WORD: Final = re.compile(rf"\[?(?P<word>{_NAMES})\b[\]: ]")
 _FINAL_OF_TRACEBACK: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?::|$)"
 )
+_AFTER_MICROSECONDS: Final = frozenset(":] Z")
 _MAY_BEGIN: Final = frozenset("[0123456789IWEFDNC")
 
 
@@ -104,6 +106,9 @@ def guess_moment(text: str, year: int) -> datetime | None:
     """
     if not text or text[0] not in _MAY_BEGIN:
         return None
+    if text[4:5] == "-" and text[19:20] == "." and text[26:27] in _AFTER_MICROSECONDS:
+        with contextlib.suppress(ValueError):
+            return datetime.fromisoformat(text[:26]).replace(tzinfo=UTC)
     found = _STARTS_WITH_MOMENT.match(text)
     try:
         if found is not None:

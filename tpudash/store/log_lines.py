@@ -233,6 +233,14 @@ class LogLinesSource(Protocol):
         """See that a block's columns are there."""
         ...
 
+    def may_hold(self, block: LogBlock, needles: Sequence[bytes]) -> bool:
+        """Whether words (in small letters) may be in a block, before it is loaded."""
+        ...
+
+    def find_block(self, number: int, micros: int) -> int | None:
+        """Return the index of the block in which a row is or, if it was split, of one near it."""
+        ...
+
 
 class LineCache:
     """The lines that were asked for last, by number."""

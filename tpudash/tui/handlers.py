@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tpudash.tui.acts import Acts
     from tpudash.tui.app import TpudashApp
+    from tpudash.tui.log_viewer import LogViewer
 
 
 class Handlers:
@@ -145,7 +146,7 @@ class Handlers:
         app.push_screen(dialog, lambda yes: app.exit() if yes else None)
 
 
-async def copy_text(app: TpudashApp, text: str, what: str) -> None:
+async def copy_text(app: TpudashApp | LogViewer, text: str, what: str) -> None:
     """Copy a text to the terminal's clipboard and to a file, and say where it went."""
     from tpudash.tui.copying import fits_clipboard, report, save_copy
 

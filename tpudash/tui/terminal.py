@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
 
-    from tpudash.tui.app import TpudashApp
+    from textual.app import App
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def resume_collecting() -> None:
         gc.enable()
 
 
-def run_console(app: TpudashApp, *, mouse: bool) -> int:
+def run_console(app: App[None], *, mouse: bool) -> int:
     """Run the app until it ends and return its exit code, with the terminal restored.
 
     Whatever the background does, this returns at most a moment after the screen closed. If it
@@ -106,7 +106,7 @@ def run_console(app: TpudashApp, *, mouse: bool) -> int:
     return app.return_code or 0
 
 
-async def _run(app: TpudashApp, loop: asyncio.AbstractEventLoop, *, mouse: bool) -> None:
+async def _run(app: App[None], loop: asyncio.AbstractEventLoop, *, mouse: bool) -> None:
     with _end_on_signals(app, loop):
         await app.run_async(mouse=mouse)
     rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -117,7 +117,7 @@ async def _run(app: TpudashApp, loop: asyncio.AbstractEventLoop, *, mouse: bool)
 
 
 @contextlib.contextmanager
-def _end_on_signals(app: TpudashApp, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def _end_on_signals(app: App[None], loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """End the app in good order on SIGTERM and SIGHUP, for which Textual has no handlers."""
     for number in END_SIGNALS:
         loop.add_signal_handler(number, app.exit, None, SIGNAL_EXIT_BASE + number)

@@ -89,6 +89,7 @@ class CauseBook:
         found = False
         while self._waiting and perf_counter() < end:
             block, number = self._waiting.popleft()
+            self._source.load(block)
             at = block.index_of(number)
             if at is not None:
                 found = self._judge(self._source.line(block, at)) or found

@@ -206,9 +206,11 @@ def _regex(text: str, *, is_inverse: bool) -> Term | str:
 
 def _needle_of(pattern: str) -> bytes | None:
     """Return a word that whatever a simple pattern matches must hold, or None."""
-    if not pattern.isascii() or any(character in pattern for character in "|\\([{?"):
+    if not pattern.isascii() or any(character in pattern for character in "|({?"):
         return None
-    words = re.findall(r"[A-Za-z0-9_ ]{3,}(?![*?+{])", re.sub(r".[*+]", ".", pattern))
+    # Sets and escapes stand for one character each; what may be repeated may be missing.
+    plain = re.sub(r"\[\^?\]?[^\]]*\]|\\.", ".", pattern)
+    words = re.findall(r"[A-Za-z0-9_ ]{3,}", re.sub(r".[*+]", ".", plain))
     return max(words, key=len).lower().encode() if words else None
 
 

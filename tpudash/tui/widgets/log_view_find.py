@@ -42,6 +42,9 @@ def find_mark(lines: LogLines, what: str, start: Spot, step: int) -> Iterator[Sp
     """
     table = bytes(MARK_TESTS[what](mark) for mark in range(256))
     for part, after in _parts(lines, start, step):
+        if not part.is_searched:
+            lines.look(part)
+        lines.source.load(part.block)
         fits = part.block.marks.tobytes().translate(table)
         shown = range(len(part)) if part.shown is None else part.shown
         place = _nearest([at for at in shown if fits[at]], after, step)
@@ -66,6 +69,10 @@ def find_text(lines: LogLines, search: LogFilter, start: Spot, step: int) -> Ite
     """
     matcher = Matcher(lines.source, search)
     for part, after in _parts(lines, start, step):
+        if matcher.needles and not lines.source.may_hold(part.block, matcher.needles):
+            yield None
+            continue
+        lines.source.load(part.block)
         found = lines.allowed(part, matcher.rows(part.block))
         place = _nearest(found, after, step)
         index = lines.index_of(part)
@@ -83,8 +90,6 @@ def _parts(lines: LogLines, start: Spot, step: int) -> Iterator[tuple[Part, int 
     first = min(start.part, len(lines.parts) - 1)
     parts = lines.parts[first:] if step > 0 else lines.parts[first::-1]
     for count, part in enumerate(parts):
-        if not part.is_searched:
-            lines.look(part)
         after = None if count else _place_of(part, start.at)
         yield part, after
 

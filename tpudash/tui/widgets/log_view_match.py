@@ -23,6 +23,9 @@ class Matcher:
         source: The log that the blocks are of.
         wanted: What rows have to meet.
         scope: Who must have written them, or None for anyone.
+
+    Attributes:
+        needles: What the bytes of a row that meets it must hold, in small letters.
     """
 
     def __init__(
@@ -38,7 +41,7 @@ class Matcher:
         self._mark_terms = [term for term in terms if term.mark_test is not None]
         self._row_terms = [term for term in terms if term.row_test and not term.is_regex]
         self._regex_terms = [term for term in terms if term.is_regex]
-        self._needles = [term.needle for term in terms if term.needle]
+        self.needles = [term.needle for term in terms if term.needle]
         self._marks = self._mark_table()
         self._known: dict[int, bool] = {}
 
@@ -62,7 +65,7 @@ class Matcher:
             marks, table = block.marks, self._marks
             places = [at for at in places if table[marks[at]]]
         places = self._of_wanted_sources(block, places)
-        if places and self._needles:
+        if places and self.needles:
             places = self._holding_needles(block, places)
         if places and (self._row_terms or self._regex_terms):
             places = self._of_texts(block, places)
@@ -101,7 +104,7 @@ class Matcher:
 
     def _holding_needles(self, block: LogBlock, places: Sequence[int]) -> Sequence[int]:
         text = self._source.block_text(block)
-        for needle in self._needles:
+        for needle in self.needles:
             found = _rows_holding(text, needle)
             places = [at for at in places if at in found]
         return places

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -85,6 +84,11 @@ class LogLines:
         return sum(map(len, self.parts))
 
     @property
+    def is_partial(self) -> bool:
+        """Whether there are lines that nobody has looked at, so that counts are too low."""
+        return any(not part.is_searched for part in self.parts)
+
+    @property
     def is_searching(self) -> bool:
         """Whether older lines were not yet looked at; `search_on` looks at some more."""
         return self._is_pending
@@ -99,6 +103,7 @@ class LogLines:
         self._top = self._valid(spot)
         if self._top is not None:
             part = self.parts[self._top.part]
+            self.source.load(part.block)
             self._top_number = part.block.numbers[part.place(self._top.at)]
 
     def set_filter(self, found: LogFilter) -> None:
@@ -164,6 +169,10 @@ class LogLines:
 
     def look(self, part: Part) -> None:
         """Look at a block now."""
+        needles = self._choice.matcher.needles
+        if needles and not self._choice.context and not self.source.may_hold(part.block, needles):
+            part.look_past()
+            return
         self.source.load(part.block)
         part.look(self._choice)
 
@@ -187,7 +196,7 @@ class LogLines:
         self.parts = [known.get(id(block)) or Part(block) for block in self.source.blocks]
         for part in self.parts:
             if part.is_searched and part.is_stale:
-                part.look(self._choice)
+                self.look(part)
         for part in self.parts[-READY_PARTS:]:
             if not part.is_searched and self._is_wanted(part):
                 self.look(part)
@@ -229,6 +238,7 @@ class LogLines:
             return None
         start = self.parts.index(part)
         for index in range(start, min(start + 3, len(self.parts))):
+            self.source.load(self.parts[index].block)
             place = self.parts[index].block.index_of(number)
             if place is not None:
                 return index, place
@@ -314,22 +324,23 @@ class LogLines:
 
     def spot_of(self, number: int, near_micros: int) -> Spot | None:
         """Return the place of a row by its number and time, shown or revealed for it."""
-        times = [part.block.times[0] if part.block.times else 0 for part in self.parts]
-        index = bisect_left(times, near_micros)
-        for at in range(max(0, index - 2), min(len(self.parts), index + 3)):
-            place = self.parts[at].block.index_of(number)
-            if place is not None:
-                return self.reveal(at, place)
-        return None
+        index = self.source.find_block(number, near_micros)
+        if index is None or index >= len(self.parts):
+            return None
+        block = self.parts[index].block
+        self.source.load(block)
+        place = block.index_of(number)
+        return None if place is None else self.reveal(index, place)
 
     def reveal(self, index: int, place: int) -> Spot:
         """Return the place of a row, which is shown from now on even if it is folded away."""
         part = self.parts[index]
         self.make_ready(index)
         if not part.shows(place):
+            self.source.load(part.block)
             self._choice.revealed.add(part.block.numbers[place])
             part.forget()
-            part.look(self._choice)
+            self.look(part)
         return Spot(index, part.index_at(place))
 
     def members_of(self, row: LogRow) -> list[str]:
@@ -342,6 +353,7 @@ class LogLines:
         start = self.parts[spot.part].place(spot.at) + 1
         for part in self.parts[spot.part : spot.part + MEMBER_PARTS]:
             block = part.block
+            self.source.load(block)
             for at in range(start, len(block)):
                 is_same = block.sources[at] == row.line.source.number
                 if is_same and block.folds[at] == Fold.MEMBER:
@@ -354,6 +366,7 @@ class LogLines:
     def allowed(self, part: Part, places: Sequence[int]) -> Sequence[int]:
         """Return those of some rows of a block that pass scope and filter, folded away or not."""
         matcher = self._choice.matcher
+        self.source.load(part.block)
         if matcher.is_trivial or not places:
             return places
         passing = set(matcher.rows(part.block))

@@ -124,6 +124,12 @@ class Part:
         self._seen = len(block)
         self.is_searched = True
 
+    def look_past(self) -> None:
+        """Take it that none of the block's rows is shown."""
+        self._version, self._seen = self.block.version, len(self.block)
+        self.shown, self.hits = array("I"), None
+        self.is_searched = True
+
     def _before(self, start: int) -> array[int]:
         return array("I", range(start)) if self.shown is None else self.shown
 

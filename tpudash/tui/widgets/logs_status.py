@@ -58,7 +58,8 @@ class LogStatus:
 
     def _parts(self, view: LogView) -> list[str]:
         lines = view.lines
-        parts = [f"{self.scope}: {lines.count:,} lines"]
+        least = "at least " if lines.is_partial else ""
+        parts = [f"{self.scope}: {least}{lines.count:,} lines"]
         if lines.is_lost:
             parts.append("these lines are no longer held")
         if lines.is_searching or view.seeker.is_busy:
