@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tpudash.domain.accelerator import AcceleratorType, load_catalog
+from tpudash.domain.runtimes import default_runtime, misfit
 from tpudash.errors import ConfigurationError
 from tpudash.operations.bundle import make_bundle
 from tpudash.operations.owner import label_value
-from tpudash.domain.runtimes import default_runtime, misfit
 
 if TYPE_CHECKING:
     from pathlib import Path
