@@ -70,7 +70,7 @@ async def test_everything_that_is_wrong_is_an_alarm() -> None:
         told = " ".join(alarm.text for alarm in wall.alarms)
         for words in ("UNHEALTHY_MAINTENANCE", "us-east1-d", "permission", "no step", "is old"):
             assert words in told
-        assert "+1 more" in it.screen_text
+        await it.until(lambda: "+1 more" in it.screen_text)
 
 
 async def test_panes_take_turns_and_only_the_chosen_ones() -> None:
