@@ -193,8 +193,8 @@ def environment(state: CliState, as_json: bool) -> None:
     """
     description = steer(state, lambda control: control.describe())
     own = {"TPUDASH_ENDPOINT": description["endpoint"]}
-    if state.settings.project:
-        own["CLOUDSDK_CORE_PROJECT"] = state.settings.project
+    if state.settings.first_project:
+        own["CLOUDSDK_CORE_PROJECT"] = state.settings.first_project
     variables = {**description["environment"], **own}
     lines = [f"export {key}={shlex.quote(value)}" for key, value in sorted(variables.items())]
     tell(variables, "\n".join(lines), as_json=as_json)

@@ -111,6 +111,7 @@ async def read_facts(
         _or_error(session.cloud.billing.list_tpu_prices()) if live_prices else _nothing(),
     )
     facts = Facts(session.cloud.project, as_of, listing, session.prices)
+    facts.errors += SourceError.of_refusals(listing.refusals)
     if isinstance(prices, TpudashError):
         facts.failed("prices", prices)
     elif prices is not None:

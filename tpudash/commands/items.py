@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudash.commands.output import Item, timestamp
 from tpudash.domain.accelerator import load_catalog
+from tpudash.domain.resource_name import ResourceName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ def node_item(node: Node, cost: CostEstimate, now: datetime) -> Item:
     kind = load_catalog().find(node.accelerator_type)
     return {
         "name": node.name,
+        "project": node.project,
         "zone": node.zone,
         "state": node.state,
         "health": node.health,
@@ -91,6 +93,7 @@ def request_item(request: QueuedResource, now: datetime) -> Item:
     """Return a queued resource as an item of `tpudash requests --json`."""
     return {
         "name": request.name,
+        "project": ResourceName.parse(request.name).project,
         "zone": request.zone,
         "state": request.state,
         "initiator": request.initiator,

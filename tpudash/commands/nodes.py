@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from tpudash.commands.output import Answer, Column, Item, print_answer
@@ -29,6 +31,13 @@ def accrued(item: Item) -> str:
     return dollars(item["cost_accrued_usd"], at_least=item["cost_is_lower_bound"])
 
 
+NO_NODES: Final = "no nodes (TPU7x and later are no Cloud TPU nodes: gcloud compute instances list)"
+"""The Cloud TPU API ends with v6e; later generations exist in Compute Engine and GKE alone.
+
+Source: https://cloud.google.com/tpu/docs/tpus-in-compute-engine
+"""
+
+PROJECT = Column("PROJECT", lambda item: item["project"], gives_way=True)
 COLUMNS = (
     Column("NAME", lambda item: short_name(item["name"]), gives_way=True),
     Column("ZONE", lambda item: item["zone"]),
@@ -53,7 +62,8 @@ COLUMNS = (
 def nodes(state: CliState, zones: tuple[str, ...], as_json: bool) -> None:
     """List TPU nodes of all zones, with state, run and estimated cost."""
     answer = run_async(_read(state, zones))
-    print_answer(answer, COLUMNS, as_json=as_json, empty="no nodes")
+    columns = (PROJECT, *COLUMNS) if len(state.settings.projects) > 1 else COLUMNS
+    print_answer(answer, columns, as_json=as_json, empty=NO_NODES)
 
 
 async def _read(state: CliState, zones: tuple[str, ...]) -> Answer:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
     from tpudash.domain.operation import OperationProgress, Plan
+    from tpudash.gateways.protocols import Cloud
+    from tpudash.operations.course import Connecting
 
     MakePlan = Callable[[Operations], Awaitable[Plan]]
     Report = Callable[[OperationProgress], None]
@@ -45,6 +47,18 @@ if TYPE_CHECKING:
 ACCEPTED_STEP: Final = 2
 """Steps of a launch or resume that are done once CreateNode was accepted."""
 LOOK_EVERY_S: Final = 0.4
+
+
+class OwnProject:
+    """A connector that gives the first project alone: others are looked at and not touched."""
+
+    def __init__(self, connector: Connecting) -> None:
+        self._connector = connector
+
+    async def cloud(self) -> Cloud:
+        """Return the gateways to the first project."""
+        cloud = await self._connector.cloud()
+        return cloud.own or cloud
 
 
 def operations_for_screen(parts: ScreenParts) -> Operations:
@@ -55,7 +69,7 @@ def operations_for_screen(parts: ScreenParts) -> Operations:
         parts.store.apply(OperationChanged(progress))
 
     return Operations(
-        parts.link,
+        OwnProject(parts.link),
         Journal(parts.state.paths.state_dir, parts.clock),
         rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, parts.prices),
         report=report,
@@ -68,7 +82,7 @@ def operations_of_command(session: Session, report: Report) -> Operations:
     """Return the operations room of one command; `report` hears of its progress."""
     settings = session.settings
     return Operations(
-        session.connection,
+        OwnProject(session.connection),
         Journal(session.state.paths.state_dir, session.clock),
         rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, session.prices),
         report=report,

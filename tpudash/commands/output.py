@@ -57,6 +57,11 @@ class SourceError:
         """Return an error as a part of an answer."""
         return cls(source, error.title, error.detail, error.hint)
 
+    @classmethod
+    def of_refusals(cls, refusals: Mapping[str, str]) -> list[SourceError]:
+        """Return why places were left out, as parts of an answer."""
+        return [cls(place, reason) for place, reason in refusals.items()]
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

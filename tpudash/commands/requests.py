@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from tpudash.commands.nodes import short_name, span
-from tpudash.commands.output import Answer, Column, print_answer
+from tpudash.commands.nodes import PROJECT, short_name, span
+from tpudash.commands.output import Answer, Column, SourceError, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
 
@@ -28,7 +28,8 @@ COLUMNS = (
 def requests(state: CliState, as_json: bool) -> None:
     """List queued resources of all zones."""
     answer = run_async(_read(state))
-    print_answer(answer, COLUMNS, as_json=as_json, empty="no queued resources")
+    columns = (PROJECT, *COLUMNS) if len(state.settings.projects) > 1 else COLUMNS
+    print_answer(answer, columns, as_json=as_json, empty="no queued resources")
 
 
 async def _read(state: CliState) -> Answer:
@@ -39,4 +40,5 @@ async def _read(state: CliState) -> Answer:
         as_of = session.clock.now()
         listing = await session.cloud.tpu.list_requests()
     items = [request_item(request, as_of) for request in listing.requests]
-    return Answer(as_of, session.source, items, listing.unreachable)
+    errors = SourceError.of_refusals(listing.refusals)
+    return Answer(as_of, session.source, items, listing.unreachable, errors)

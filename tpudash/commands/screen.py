@@ -171,7 +171,7 @@ def console_settings(state: CliState, *, is_watch: bool) -> ConsoleSettings:
         mouse=traits.mouse if settings.mouse is None else settings.mouse,
         panes=panes_of(settings.panes) or tuple(PaneId),
         keymap=dict(settings.keys),
-        project=settings.project or "",
+        project=settings.first_project or "",
         copy_file=None if is_watch else state.paths.state_dir / "copied.txt",
         launch=LaunchDefaults(
             bucket=settings.bucket or "",

@@ -63,6 +63,8 @@ class Session:
         where = f"endpoint {endpoint}" if endpoint else "Google Cloud"
         if self.cloud.is_emulator:
             where = f"emulator {endpoint}"
+        if len(self.cloud.projects) > 1:
+            return f"{where}, projects {', '.join(self.cloud.projects)}"
         return f"{where}, project {self.cloud.project}"
 
 
@@ -88,7 +90,8 @@ def make_connection(settings: Settings, *, read_only: bool, is_watch: bool = Fal
 
     return Connection(
         ConnectionOptions(
-            project=settings.project,
+            project=settings.first_project,
+            more_projects=settings.projects[1:],
             endpoint=settings.endpoint,
             quota_project=settings.quota_project,
             impersonate=(is_watch and settings.watch_impersonate) or settings.impersonate,

@@ -102,5 +102,5 @@ def _memory(parts: ScreenParts) -> MemorySource:
         parts.clock,
         History(parts.state.paths.memory_file, settings.endpoint),
         Collector(parts.store, costs),
-        settings.project,
+        settings.first_project,
     )

@@ -68,6 +68,11 @@ def _remember_flag(ctx: click.Context, param: click.Parameter, value: object) ->
         ctx.ensure_object(CliState).flags[str(param.name)] = value
 
 
+def _remember_projects(ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> None:
+    if value:
+        ctx.ensure_object(CliState).flags["project"] = ",".join(value)
+
+
 def _remember_debug(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value:
         ctx.ensure_object(CliState).debug = True
@@ -84,9 +89,10 @@ def connection_options(command: CommandT) -> CommandT:
         click.option(
             "--project",
             metavar="ID",
+            multiple=True,
             expose_value=False,
-            callback=_remember_flag,
-            help="Google Cloud project [TPUDASH_PROJECT].",
+            callback=_remember_projects,
+            help="Google Cloud project; more of them to look at only [TPUDASH_PROJECT].",
         ),
         click.option(
             "--endpoint",

@@ -41,7 +41,7 @@ class Settings:
 
     project: str | None = _setting(
         None,
-        "Google Cloud project to look at",
+        "Google Cloud project to look at; several with commas, the first of which is operated",
         variables=("GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"),
     )
     endpoint: str | None = _setting(
@@ -87,6 +87,17 @@ class Settings:
         default_factory=Intervals,
         metadata={"explain": "How often each source is asked", "variables": ()},
     )
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The projects that are named, each once."""
+        names = (self.project or "").split(",")
+        return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+    @property
+    def first_project(self) -> str | None:
+        """The project that is operated, or None where the credentials decide."""
+        return next(iter(self.projects), None)
 
 
 SCALAR_FIELDS: Final[tuple[Field[Any], ...]] = tuple(

@@ -211,8 +211,11 @@ class NodeListing:
     """All nodes that could be listed, and the locations that did not answer.
 
     Attributes:
-        unreachable: Zones whose nodes are unknown now; never to be read as "no nodes there".
+        unreachable: Zones whose nodes are unknown now; never to be read as "no nodes there". Of
+            several projects, one that did not answer stands here as `projects/ID`.
+        refusals: Why a project did not answer, by `projects/ID`.
     """
 
     nodes: tuple[Node, ...]
     unreachable: tuple[str, ...] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict)

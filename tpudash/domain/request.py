@@ -127,7 +127,12 @@ class RequestTemplate:
 
 @dataclass(frozen=True, slots=True)
 class RequestListing:
-    """All queued resources that could be listed, and the locations that did not answer."""
+    """All queued resources that could be listed, and the locations that did not answer.
+
+    Attributes:
+        refusals: Why a project did not answer, by `projects/ID`.
+    """
 
     requests: tuple[QueuedResource, ...]
     unreachable: tuple[str, ...] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,12 +23,13 @@ from tpudash.gateways.shells import GcloudShells, LocalShells
 from tpudash.gateways.tpu import GoogleTpu
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
 
     from tpudash.clock import Clock
     from tpudash.domain.shell import ShellPort
     from tpudash.gateways.clients import Dial
-    from tpudash.gateways.protocols import BucketGateway
+    from tpudash.gateways.protocols import BucketGateway, MonitoringGateway, TpuGateway
 
 ANSWER_S: Final = 1.2
 """How long an endpoint may take to say what it is, so that a command fails within 2 s in all."""
@@ -42,6 +43,7 @@ class ConnectionOptions:
 
     Attributes:
         project: None or "" takes the one that the credentials (or the emulator) come with.
+        more_projects: Those whose nodes, requests, metrics and logs are read beside.
         endpoint: `HOST:PORT` of a plaintext server on this machine, or None for Google Cloud.
         quota_project: The project whose quota and billing the calls use.
         impersonate: E-mail address of a service account to act as.
@@ -49,6 +51,7 @@ class ConnectionOptions:
     """
 
     project: str | None = None
+    more_projects: tuple[str, ...] = ()
     endpoint: str | None = None
     quota_project: str | None = None
     impersonate: str | None = None
@@ -127,14 +130,13 @@ class Connection:
     def _gateways(
         self, clients: Clients, project: str, is_emulator: bool, account: str | None
     ) -> Cloud:
-        pace = self._paces.of(project)
-        caller = Caller(self._clock, self._random, self._signed_out, pace=pace)
+        caller = self._caller(project)
         bucket: BucketGateway = Buckets(clients, caller, project)
         if self._options.read_only:
             from tpudash.gateways.read_only import ReadOnlyBucket
 
             bucket = ReadOnlyBucket(bucket)
-        return Cloud(
+        own = Cloud(
             project=project,
             tpu=GoogleTpu(clients, caller, project, self._clock),
             monitoring=GoogleMonitoring(clients, caller, project),
@@ -146,6 +148,30 @@ class Connection:
             shells=self._shells(clients, is_emulator=is_emulator),
             access=GoogleAccess(clients, project),
         )
+        more = [one for one in self._options.more_projects if one != project]
+        return self._with_more(own, clients, more) if more else own
+
+    def _with_more(self, own: Cloud, clients: Clients, more: Sequence[str]) -> Cloud:
+        """Return gateways that also see the nodes and metrics of further projects."""
+        from tpudash.gateways.several import SeveralMonitoring, SeveralTpu
+
+        tpu: dict[str, TpuGateway] = {own.project: own.tpu}
+        monitoring: dict[str, MonitoringGateway] = {own.project: own.monitoring}
+        for project in more:
+            caller = self._caller(project)
+            tpu[project] = GoogleTpu(clients, caller, project, self._clock)
+            monitoring[project] = GoogleMonitoring(clients, caller, project)
+        return replace(
+            own,
+            tpu=SeveralTpu(tpu),
+            monitoring=SeveralMonitoring(monitoring),
+            projects=tuple(tpu),
+            own=own,
+        )
+
+    def _caller(self, project: str) -> Caller:
+        pace = self._paces.of(project)
+        return Caller(self._clock, self._random, self._signed_out, pace=pace)
 
     def _shells(self, clients: Clients, *, is_emulator: bool) -> ShellPort | None:
         endpoint = self._options.endpoint

@@ -45,7 +45,11 @@ class CloudOperation:
 
 
 class TpuGateway(Protocol):
-    """The Cloud TPU API, v2."""
+    """Whatever provides TPU nodes: the Cloud TPU API, v2.
+
+    Nodes of Compute Engine (TPU7x and later, which this API does not know) would come from another
+    provider of the same shape, joined with this one as `SeveralTpu` joins projects.
+    """
 
     async def list_nodes(self, location: str = "-") -> NodeListing:
         """List all nodes of a location (`-` is every zone), all pages of them."""
@@ -234,6 +238,8 @@ class Cloud:
         account: Who is signed in, or None if that is not known.
         shells: Ways onto workers, or None where there is none.
         access: What else can be asked about the project, or None where nothing can.
+        projects: All projects whose nodes are listed, the first one included; empty for one.
+        own: The gateways to the first project alone, or None where it is the only one.
     """
 
     project: str
@@ -246,3 +252,5 @@ class Cloud:
     account: str | None = None
     shells: ShellPort | None = None
     access: AccessGateway | None = None
+    projects: tuple[str, ...] = ()
+    own: Cloud | None = None
