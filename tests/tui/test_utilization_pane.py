@@ -21,9 +21,10 @@ from tests.tui.factories import (
 from tests.tui.pane_host import PaneHost, screen_of, settle
 from tpudash.domain.metric import MetricPoint, MetricSeries
 from tpudash.domain.node import Worker
-from tpudash.store.changes import SeriesRead
+from tpudash.store.changes import CurvesRemembered, SeriesRead
 from tpudash.store.snapshot import SourceState
 from tpudash.store.store import Store
+from tpudash.store.training_curve import StepPoint, TrainingCurve
 from tpudash.tui.pane import Subject, SubjectKind
 from tpudash.tui.widgets.row_view import RowView
 from tpudash.tui.widgets.span_view import SpanView
@@ -210,3 +211,61 @@ async def test_the_empty_pane_and_a_failing_source_say_why() -> None:
         await settle(pilot)
         assert "Metrics can't be read" in table(app)
         assert "demo-1" in table(app)
+
+
+async def test_the_cursor_reads_charts_and_one_chart_fills_the_pane() -> None:
+    app = PaneHost(UtilizationPane(), make_store())
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settle(pilot)
+        app.pane.perform("charts-left")
+        app.pane.perform("charts-left")
+        await settle(pilot)
+        assert " at 12-01 11:59:5" in charts(app)
+        app.pane.perform("charts-full")
+        app.pane.perform("charts-closer")
+        await settle(pilot)
+        assert len(charts(app).split("\n")) >= 28
+        assert "-1m" in charts(app)
+        assert charts(app).count("demo step") == 1
+
+
+async def test_what_follows_from_the_figures_is_said_above_the_charts() -> None:
+    store = make_store()
+    start = {"event": "start", "flops_per_example": 1e9}
+    slow = {"event": "step", "step": 600, "examples_per_second": 700.0, "input_wait_fraction": 0.5}
+    add_logs(
+        store,
+        make_entry(-200, "start", payload=start),
+        *(make_entry(at / 10, "slow", payload=slow) for at in range(1, 8)),
+    )
+    app = PaneHost(UtilizationPane(), store)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settle(pilot)
+        text = charts(app)
+        assert "input-bound: waits 50%" in text
+        assert "pace 50% of its best" in text
+        assert "MFU" in text
+        assert "of v2-8 (emulated)" in text
+        name = node_name("idle")
+        app.pane.selection_changed(Subject(SubjectKind.NODE, name, None, name))
+        await settle(pilot)
+        assert "idle 1h" in charts(app)
+        assert "wasted" in charts(app)
+
+
+async def test_curves_of_earlier_sessions_are_there_at_the_start() -> None:
+    store = Store()
+    list_nodes(store, make_node("demo-1"))
+    points = tuple(
+        StepPoint(NOW - timedelta(minutes=30 - at), 1, at, {"loss": 2.0 / (at + 1)})
+        for at in range(20)
+    )
+    app = PaneHost(UtilizationPane(), store)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await settle(pilot)
+        assert "loss 0.1" not in charts(app)
+        store.apply(CurvesRemembered((TrainingCurve("demo", points),)))
+        await settle(pilot)
+        app.tick(CHART_INTERVAL_S)
+        await settle(pilot)
+        assert "loss 0.1" in charts(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,9 @@ class SeriesBook:
             known = self._series[one.node_id or ""]
             key = (one.metric, one.worker_id, tuple(sorted(one.labels.items())))
             before = known.get(key)
+            if before is not None and before.unit != one.unit:
+                # Figures of two units can't stand in one series; the newer ones are kept.
+                before = None
             points = self._merge(before.points if before else (), one.points)
             if before is None or points != before.points:
                 known[key] = replace(one, points=points)
@@ -52,6 +56,6 @@ class SeriesBook:
         self, old: tuple[MetricPoint, ...], new: tuple[MetricPoint, ...]
     ) -> tuple[MetricPoint, ...]:
         by_time = {point.time: point for point in old}
-        by_time.update((point.time, point) for point in new)
+        by_time.update((point.time, point) for point in new if math.isfinite(point.value))
         merged = [by_time[time] for time in sorted(by_time)]
         return tuple(merged[-self._max_points :])

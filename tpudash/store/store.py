@@ -30,6 +30,7 @@ from tpudash.store.changes import (
     SourceReported,
     TombstonesDismissed,
 )
+from tpudash.store.derived import agent_series
 from tpudash.store.log_ring import LogRing
 from tpudash.store.series_book import SeriesBook
 from tpudash.store.snapshot import NodeTimes, Snapshot, Tombstone
@@ -159,7 +160,8 @@ class Store:
         self.logs.suppressed += change.suppressed
         if change.lag_s is not None:
             self.logs.lag_s = change.lag_s
-        return ChangeSet(logs=len(self.logs.add(change.entries)))
+        fresh = self.logs.add(change.entries)
+        return ChangeSet(logs=len(fresh), series=self.series.add(agent_series(fresh)))
 
     @_apply.register
     def _(self, change: SeriesRead) -> ChangeSet:

@@ -43,6 +43,7 @@ __all__ = [
 GOOGLE_PERIOD: Final = timedelta(seconds=60)
 GOOGLE_LAG: Final = timedelta(seconds=180)
 """How long after its period a point may become visible."""
+CLOCK_SKEW: Final = timedelta(minutes=2)
 PERIODS_UNTIL_STALE: Final = 3
 AGENT_SILENCE: Final = timedelta(seconds=120)
 """The agent writes at least every 15 s while it trains; after this it counts as silent."""
@@ -252,16 +253,27 @@ def _read_worker(series: Iterable[MetricSeries], evidence: _Evidence) -> dict[Me
     for one in series:
         by_type[one.metric].append(one)
     return {
-        measure: _read_cell(by_type[metric.metric_type], metric, evidence)
+        measure: _best_cell(by_type[metric.metric_type], metric, evidence)
         for measure, metric in METRICS.items()
     }
+
+
+def _best_cell(series: Sequence[MetricSeries], metric: Metric, evidence: _Evidence) -> Cell:
+    """Read what Cloud Monitoring says, or what the node's agent says where that has no value."""
+    sampled = [one for one in series if one.labels.get("source") == "agent"]
+    cell = _read_cell([one for one in series if one not in sampled], metric, evidence)
+    if cell.value is not None or not sampled:
+        return cell
+    return _read_cell(sampled, metric, evidence)
 
 
 def _read_cell(series: Sequence[MetricSeries], metric: Metric, evidence: _Evidence) -> Cell:
     periods = [_period(one.points) for one in series]
     period = min((one for one in periods if one is not None), default=GOOGLE_PERIOD)
     histories = [_in_unit(one, metric, period) for one in series if one.points]
-    history = _merge(histories, metric)
+    limit = evidence.now + CLOCK_SKEW
+    # A point of the future would never grow old, so it counts only when its time has come.
+    history = tuple(point for point in _merge(histories, metric) if point.time <= limit)
     if not history:
         return Cell(metric.unit, reason=_why_missing(metric, evidence))
     last = history[-1]

@@ -73,6 +73,30 @@ UTILIZATION_ACTIONS: Final = (
         group="Utilization",
         scope=PaneId.UTILIZATION,
     ),
+    *(
+        Action(
+            id=f"charts-{name}",
+            keys=(key,),
+            label=label,
+            help=what,
+            group="Utilization",
+            scope=PaneId.UTILIZATION,
+            in_footer=name in {"full", "save"},
+        )
+        for name, key, label, what in (
+            ("full", "f", "full chart", "Give the first chart all the room, or show several again"),
+            ("left", "left", "read left", "Read the chart at the sample before; it names the time"),
+            (
+                "right",
+                "right",
+                "read right",
+                "Read the chart at the next sample; at the end, let go",
+            ),
+            ("closer", "+", "closer", "Show a shorter stretch of time"),
+            ("wider", "-", "wider", "Show a longer stretch of time"),
+            ("save", "e", "export", "Save the curves that are shown as CSV and JSON"),
+        )
+    ),
 )
 
 

@@ -55,6 +55,9 @@ def spark_row(
 def _level(height: float, span: float) -> int:
     if span <= 0:
         return 0
+    if not math.isfinite(span):
+        # The values lie further apart than a number can tell.
+        return len(BARS) - 1 if height > 0 else 0
     return min(len(BARS) - 1, max(0, int(height / span * len(BARS))))
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from tpudash.store.snapshot import METRICS, NODES, SourceStatus
+from tpudash.store.training_curve import CURVE_UNITS
 from tpudash.store.utilization import Measure, read_utilization
 from tpudash.tui.pane import Pane, PaneId, Subject
 from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.chart import Glyphs
+from tpudash.tui.widgets.chart_view import ChartView
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.row_view import RowView, columns_that_fit, header_of, row_of
-from tpudash.tui.widgets.span_view import Span, Spans, SpanView, wrap_words
+from tpudash.tui.widgets.span_view import Span, Spans, SpanView, cut_spans, wrap_words
 from tpudash.tui.widgets.utilization_pane_cells import (
     CELLS,
     COLUMNS,
@@ -25,14 +27,18 @@ from tpudash.tui.widgets.utilization_pane_cells import (
 )
 from tpudash.tui.widgets.utilization_pane_charts import (
     LEAST_HEIGHT,
+    ChartPen,
     ChartRequest,
     draw_charts,
     percent,
     plain_number,
     seconds,
+    share,
     size,
 )
 from tpudash.tui.widgets.utilization_pane_curves import CURVES, CurveBook
+from tpudash.tui.widgets.utilization_pane_derived import derived_line
+from tpudash.tui.widgets.utilization_pane_export import folder_of, save_curves, shown_curves
 from tpudash.tui.widgets.word_filter import matches
 
 if TYPE_CHECKING:
@@ -40,9 +46,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from textual.app import ComposeResult
+    from textual.notifications import SeverityLevel
 
     from tpudash.domain.node import Node
     from tpudash.store.changes import ChangeSet
+    from tpudash.store.utilization import NodeUtilization
 
 CHART_INTERVAL_S: Final = 2.0
 EMULATED: Final = "emulated on CPU"
@@ -60,7 +68,9 @@ class UtilizationPane(Pane):
         "not yet (the node is younger than the metrics' delay), no agent (the trainer's agent is "
         "silent), stale (the last value is old), no data (never seen). ! marks a worker far below "
         "the others of its node. The charts belong to the selected row; c shows the next ones, "
-        "b draws them with blocks, braille or ASCII."
+        "b draws them with blocks, braille or ASCII. f shows one chart alone, left and right read "
+        "it at a moment, + and - change the stretch of time, e saves what is shown. The line above "
+        "says what follows: idle, slow workers, waiting for input, pace against its own best."
     )
 
     DEFAULT_CSS = """
@@ -74,6 +84,8 @@ class UtilizationPane(Pane):
         self._readings: dict[str, dict[str, WorkerRow]] = {}
         self._filter = ""
         self._first_chart = 0
+        self._look = ChartView()
+        self._found: dict[str, NodeUtilization] = {}
         self._next_charts = 0.0
         self._subject: Subject | None = None
 
@@ -91,6 +103,7 @@ class UtilizationPane(Pane):
         """Show what is known already."""
         self._subject = self.context.subject
         self._curves.sync()
+        self._curves.remember(self.context.store.remembered.values())
         self._show_rows()
 
     def on_resize(self) -> None:
@@ -116,12 +129,15 @@ class UtilizationPane(Pane):
         elif stale or changes.sources or changes.connection:
             self._view.sync()
             self._divide()
-        if (changes.logs and self._curves.sync()) or stale:
+        remembered = bool(changes.runs) and self._curves.remember(
+            self.context.store.remembered.values()
+        )
+        if (changes.logs and self._curves.sync()) or stale or remembered:
             self._sync_charts()
 
     def tick(self, now: datetime) -> None:  # noqa: ARG002
         """Let values grow stale, and charts go on, where it is time."""
-        if self.context.clock.monotonic() >= self._next_charts:
+        if self.is_mounted and self.context.clock.monotonic() >= self._next_charts:
             self._readings.clear()
             self._view.sync()
             self._sync_charts()
@@ -148,7 +164,42 @@ class UtilizationPane(Pane):
         elif action_id == "charts-glyphs":
             order = [Glyphs.BLOCK, Glyphs.BRAILLE, Glyphs.ASCII]
             self._glyphs = order[(order.index(self._glyphs) + 1) % len(order)]
+        elif action_id == "charts-save":
+            self._save()
+        elif action_id == "charts-full":
+            self._look.is_full = not self._look.is_full
+            self._divide()
+        else:
+            self._change_look(action_id)
         self._sync_charts(at_once=True)
+
+    def _change_look(self, action_id: str) -> None:
+        """Move the cursor, or show another stretch of time, by the first chart."""
+        ordered = self._ordered()
+        samples = ordered[0].samples if ordered else ()
+        if action_id in {"charts-left", "charts-right"}:
+            self._look.move(-1 if action_id == "charts-left" else 1, samples)
+        elif action_id in {"charts-closer", "charts-wider"}:
+            step = 1 if action_id == "charts-closer" else -1
+            self._look.zoom(step, samples, self.context.now().timestamp())
+
+    def _save(self) -> None:
+        folder = folder_of(self.app)
+        now = self.context.now()
+        curves = shown_curves(self._ordered(), self._look, now.timestamp())
+        if folder is None or not curves:
+            words = "There is no curve to save." if folder else "Nothing is saved from here."
+            self.app.notify(words, severity="warning", markup=False)
+            return
+        row = self._row(self._view.selected)
+        name = row.node.node_id if row else "run"
+
+        async def save() -> None:
+            words, is_saved = await save_curves(folder, name, curves, now)
+            severity: SeverityLevel = "information" if is_saved else "error"
+            self.app.notify(safe_text(words, 400), severity=severity, markup=False)
+
+        self.run_worker(save(), name="save the curves", exit_on_error=False)
 
     def empty_reason(self) -> str:
         """Say why there is no row."""
@@ -231,6 +282,7 @@ class UtilizationPane(Pane):
             self.context.now(),
             times=snapshot.times.get(node.name),
         )
+        self._found[node.name] = found
         return rows_of(node, found.workers)
 
     def _show_rows(self) -> None:
@@ -254,6 +306,8 @@ class UtilizationPane(Pane):
         room = max(height - rows, height // 2)
         has_charts = self._rows or any(request.samples for request in self._requests())
         wanted = room if has_charts and room >= LEAST_HEIGHT else 0
+        if self._look.is_full and has_charts:
+            wanted = max(wanted, height - 2)
         current = self._charts.styles.height
         if current is None or current.value != wanted:
             self._charts.styles.height = wanted
@@ -265,16 +319,28 @@ class UtilizationPane(Pane):
             spent = self.context.clock.monotonic() - moment
             self._next_charts = moment + max(CHART_INTERVAL_S, spent * BUSY_SHARE)
 
-    def _draw_charts(self, width: int, height: int) -> list[Spans]:
+    def _ordered(self) -> list[ChartRequest]:
+        """Return the charts, the one that is shown first in front."""
         requests = self._requests()
-        if not requests:
+        first = self._first_chart % len(requests) if requests else 0
+        return requests[first:] + requests[:first]
+
+    def _draw_charts(self, width: int, height: int) -> list[Spans]:
+        ordered = self._ordered()
+        if not ordered:
             return []
-        first = self._first_chart % len(requests)
-        ordered = requests[first:] + requests[:first]
-        inner = draw_charts(
-            ordered, width - 2, height, self.context.now().timestamp(), self._glyphs
-        )
-        return [(Span(" "), *spans) for spans in inner]
+        line = self._derived() if height > LEAST_HEIGHT else ()
+        pen = ChartPen(self.context.now().timestamp(), self._glyphs, self._look)
+        inner = draw_charts(ordered, width - 2, height - bool(line), pen)
+        head = [cut_spans(line, max(1, width - 2))] if line else []
+        return [(Span(" "), *spans) for spans in (*head, *inner)]
+
+    def _derived(self) -> Spans:
+        row = self._row(self._view.selected)
+        found = self._found.get(row.node.name) if row else None
+        if row is None or found is None:
+            return ()
+        return derived_line(self.context, row.node, found, self._curves)
 
     def _requests(self) -> list[ChartRequest]:
         row = self._row(self._view.selected)
@@ -288,7 +354,12 @@ class UtilizationPane(Pane):
         about = safe_text(run, 40)
         if newest is not None and newest.step is not None:
             about += f" step {newest.step}" + (f"/{newest.target}" if newest.target else "")
-        ticks = {"loss": plain_number, "examples_per_second": plain_number, "step_time_s": seconds}
+        ticks = {
+            "loss": plain_number,
+            "examples_per_second": plain_number,
+            "step_time_s": seconds,
+            "input_wait_fraction": share,
+        }
         return [
             ChartRequest(
                 title=title,
@@ -297,6 +368,7 @@ class UtilizationPane(Pane):
                 tick=ticks[name],
                 floor=None if name == "loss" else 0.0,
                 nothing=f"no steps of {safe_text(run, 40)} yet",
+                unit=CURVE_UNITS[name],
             )
             for name, title in CURVES.items()
         ]
@@ -305,7 +377,9 @@ class UtilizationPane(Pane):
         name = worker_name(row).text
         emulated = f"{EMULATED}, " if self._is_emulator() else ""
         requests = [
-            ChartRequest(title, about, row.history(measure), percent, floor=0.0, ceiling=100.0)
+            ChartRequest(
+                title, about, row.history(measure), percent, floor=0.0, ceiling=100.0, unit="%"
+            )
             for title, measure, about in (
                 ("duty cycle", Measure.DUTY_CYCLE, emulated + name),
                 ("host CPU", Measure.HOST_CPU, name),
@@ -313,7 +387,7 @@ class UtilizationPane(Pane):
         ]
         memories = (("host memory", Measure.HOST_MEMORY), ("HBM used", Measure.HBM_USED))
         requests += [
-            ChartRequest(title, name, history, size, floor=0.0)
+            ChartRequest(title, name, history, size, floor=0.0, unit="By")
             for title, measure in memories
             if (history := row.history(measure))
         ]

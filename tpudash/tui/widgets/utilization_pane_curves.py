@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tpudash.logtext.events import figure
+from tpudash.store.derived import flops_told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from tpudash.domain.log import LogEntry
     from tpudash.store.log_ring import LogRing
+    from tpudash.store.training_curve import TrainingCurve
     from tpudash.tui.widgets.spark import Sample
 
-CURVES: Final = {"loss": "loss", "examples_per_second": "examples/s", "step_time_s": "step time"}
+CURVES: Final = {
+    "loss": "loss",
+    "examples_per_second": "examples/s",
+    "step_time_s": "step time",
+    "input_wait_fraction": "input wait",
+}
 """Fields of a step event, and how they are called on the screen."""
 MAX_STEPS: Final = 4_000
 MAX_RUNS: Final = 200
@@ -37,6 +45,8 @@ class CurveBook:
     def __init__(self, ring: LogRing) -> None:
         self._ring = ring
         self._arrived = 0
+        self._remembered: set[str] = set()
+        self._flops: dict[str, float] = {}
         self._steps: defaultdict[str, deque[Step]] = defaultdict(lambda: deque(maxlen=MAX_STEPS))
 
     def sync(self) -> bool:
@@ -51,7 +61,31 @@ class CurveBook:
             if entry.run and entry.event == "step":
                 self._add(entry.run, entry)
                 found = True
+            elif entry.run and entry.event in {"start", "finish"}:
+                told = flops_told(entry)
+                if told is not None and len(self._flops) < MAX_RUNS:
+                    self._flops[entry.run] = told
         return found
+
+    def remember(self, curves: Iterable[TrainingCurve]) -> bool:
+        """Put in front what earlier sessions saw of runs; returns whether that was new."""
+        found = False
+        for curve in curves:
+            if curve.run in self._remembered or not curve.points:
+                continue
+            self._remembered.add(curve.run)
+            known = self._steps[curve.run]
+            first = min((one.time for one in known), default=None)
+            room = MAX_STEPS - len(known)
+            older = [point for point in curve.points if first is None or point.time < first]
+            for point in reversed(older[-room:] if room > 0 else []):
+                known.appendleft(Step(point.time, point.step, None, dict(point.values)))
+                found = True
+        return found
+
+    def flops(self, run: str) -> float | None:
+        """Return what an example of a run costs in FLOPs, where an event told it."""
+        return self._flops.get(run)
 
     def samples(self, run: str, name: str) -> list[Sample]:
         """Return one figure of a run as (POSIX time, value), oldest first."""
