@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +12,9 @@ from tpudash.commands.nodes import short_name, span
 from tpudash.commands.output import Column, Item, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
+from tpudash.errors import UsageError
 from tpudash.tui.format import bytes_size, number
+from tpudash.tui.text import safe_text
 
 if TYPE_CHECKING:
     from tpudash.commands.output import Answer
@@ -25,6 +29,9 @@ def _value(item: Item) -> str | None:
     return number(value) + (" %" if item["unit"] == "%" else "")
 
 
+CSV_COLUMNS = (
+    *("time", "node", "run", "worker", "metric", "measure", "unit", "value", "step", "attempt"),
+)
 COLUMNS = (
     Column("NODE", lambda item: short_name(item["node"]) or item["run"], gives_way=True),
     Column("WORKER", lambda item: item["worker"]),
@@ -38,17 +45,36 @@ COLUMNS = (
 @click.command()
 @click.argument("name", metavar="RUN|NODE")
 @click.option("--since", default="30m", metavar="AGE|TIME", help="Begin there: 15m, 2h, a time.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print every point as CSV.")
 @json_option
 @connection_options
 @pass_state
-def metrics(state: CliState, name: str, since: str, as_json: bool) -> None:
+def metrics(state: CliState, name: str, since: str, as_csv: bool, as_json: bool) -> None:
     """Show utilization by node and worker, and for a run its training curve.
 
     Metrics of Cloud TPU are sampled every 60 s and become visible up to 180 s later.
     """
+    if as_csv and as_json:
+        raise UsageError("--csv and --json can't be had at the same time")
     answer = run_async(_metrics(state, name, since))
+    if as_csv:
+        _print_csv(answer)
+        return
     empty = f"no metrics of {name} since {since}; they become visible up to 180 s late"
     print_answer(answer, COLUMNS, as_json=as_json, empty=empty)
+
+
+def _print_csv(answer: Answer) -> None:
+    """Print one row for each point, and what is missing from the answer to stderr."""
+    writer = csv.DictWriter(sys.stdout, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for item in answer.items:
+        for point in item["points"]:
+            writer.writerow({**item, **point})
+    for location in answer.unreachable:
+        click.echo(f"unreachable: {safe_text(location)}: what is there is not known", err=True)
+    for error in answer.errors:
+        click.echo(f"incomplete: {error.source}: {safe_text(error.title)}", err=True)
 
 
 async def _metrics(state: CliState, name: str, since: str) -> Answer:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from tpudash.store.snapshot import METRICS, NODES, SourceStatus
-from tpudash.store.training_curve import CURVE_UNITS
-from tpudash.store.utilization import Measure, read_utilization
+from tpudash.store.utilization import read_utilization
 from tpudash.tui.pane import Pane, PaneId, Subject
 from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.chart import Glyphs
@@ -30,15 +29,11 @@ from tpudash.tui.widgets.utilization_pane_charts import (
     ChartPen,
     ChartRequest,
     draw_charts,
-    percent,
-    plain_number,
-    seconds,
-    share,
-    size,
 )
-from tpudash.tui.widgets.utilization_pane_curves import CURVES, CurveBook
+from tpudash.tui.widgets.utilization_pane_curves import CurveBook
 from tpudash.tui.widgets.utilization_pane_derived import derived_line
 from tpudash.tui.widgets.utilization_pane_export import folder_of, save_curves, shown_curves
+from tpudash.tui.widgets.utilization_pane_requests import training_charts, worker_charts
 from tpudash.tui.widgets.word_filter import matches
 
 if TYPE_CHECKING:
@@ -345,53 +340,9 @@ class UtilizationPane(Pane):
     def _requests(self) -> list[ChartRequest]:
         row = self._row(self._view.selected)
         run = (row.node.run if row else None) or (self._subject.run if self._subject else None)
-        requests = self._training(run) if run else []
-        requests += self._of_worker(row) if row else []
+        requests = training_charts(self._curves, run) if run else []
+        requests += worker_charts(row, EMULATED if self._is_emulator() else "") if row else []
         return sorted(requests, key=lambda request: not request.samples)
-
-    def _training(self, run: str) -> list[ChartRequest]:
-        newest = self._curves.newest(run)
-        about = safe_text(run, 40)
-        if newest is not None and newest.step is not None:
-            about += f" step {newest.step}" + (f"/{newest.target}" if newest.target else "")
-        ticks = {
-            "loss": plain_number,
-            "examples_per_second": plain_number,
-            "step_time_s": seconds,
-            "input_wait_fraction": share,
-        }
-        return [
-            ChartRequest(
-                title=title,
-                about=about,
-                samples=self._curves.samples(run, name),
-                tick=ticks[name],
-                floor=None if name == "loss" else 0.0,
-                nothing=f"no steps of {safe_text(run, 40)} yet",
-                unit=CURVE_UNITS[name],
-            )
-            for name, title in CURVES.items()
-        ]
-
-    def _of_worker(self, row: WorkerRow) -> list[ChartRequest]:
-        name = worker_name(row).text
-        emulated = f"{EMULATED}, " if self._is_emulator() else ""
-        requests = [
-            ChartRequest(
-                title, about, row.history(measure), percent, floor=0.0, ceiling=100.0, unit="%"
-            )
-            for title, measure, about in (
-                ("duty cycle", Measure.DUTY_CYCLE, emulated + name),
-                ("host CPU", Measure.HOST_CPU, name),
-            )
-        ]
-        memories = (("host memory", Measure.HOST_MEMORY), ("HBM used", Measure.HBM_USED))
-        requests += [
-            ChartRequest(title, name, history, size, floor=0.0, unit="By")
-            for title, measure in memories
-            if (history := row.history(measure))
-        ]
-        return requests
 
     def _is_emulator(self) -> bool:
         connection = self.context.snapshot.connection
