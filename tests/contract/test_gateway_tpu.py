@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from google.cloud import tpu_v2
+from google.cloud import tpu_v2, tpu_v2alpha1
 from google.cloud.location import locations_pb2
 from google.longrunning import operations_pb2
 from google.rpc import error_details_pb2
@@ -36,6 +37,7 @@ from tpudash.errors import (
     UnreachableError,
 )
 from tpudash.gateways import tpu as tpu_module
+from tpudash.gateways.convert_maintenance import maintenance_of
 from tpudash.gateways.everywhere import ZONES_AT_ONCE
 
 if TYPE_CHECKING:
@@ -105,6 +107,29 @@ async def test_a_node_from_creation_to_its_end(cloud: Cloud) -> None:
     assert caught.value.failure is not None
     assert caught.value.failure.error_class is ErrorClass.GONE
     assert (await cloud.tpu.list_nodes()).nodes == ()
+
+
+async def test_announced_maintenance(emulator: Emulator, cloud: Cloud) -> None:
+    await ended(cloud, await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE))
+    assert await cloud.tpu.list_maintenance() == {}
+    await emulator.control.maintenance("demo-1", notice_s=600, wait=False)
+    announced = (await cloud.tpu.list_maintenance())[node_name("demo-1")]
+    assert (announced.kind, announced.status) in {
+        ("SCHEDULED", "PENDING"),
+        ("UNSCHEDULED", "PENDING"),
+    }
+    assert announced.window_start is not None
+    assert announced.window_start > datetime.now(UTC)
+
+
+async def test_an_unknown_kind_of_maintenance_is_shown_by_its_number() -> None:
+    node = raw_class(tpu_v2alpha1.Node)(name="n")
+    node.upcoming_maintenance.type_ = 17
+    node.upcoming_maintenance.maintenance_status = 23
+    node.upcoming_maintenance.window_start_time = "some day"
+    ((name, announced),) = maintenance_of([node])
+    assert (name, announced.kind, announced.status) == ("n", "17", "23")
+    assert announced.window_start is None
 
 
 async def test_what_a_zone_offers(cloud: Cloud) -> None:

@@ -16,6 +16,7 @@ from tpudash.commands.session import price_cache
 from tpudash.cost.estimate import combine
 from tpudash.cost.lives import lives_of
 from tpudash.errors import NotFoundError, TpudashError
+from tpudash.pollers.announcements import Announcements
 from tpudash.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -97,19 +98,34 @@ class Facts:
 
 
 async def read_facts(
-    session: Session, *, runs: bool = False, only: str | None = None, live_prices: bool = False
+    session: Session,
+    *,
+    runs: bool = False,
+    only: str | None = None,
+    live_prices: bool = False,
+    maintenance: bool = False,
 ) -> Facts:
-    """Read nodes, and if asked for runs (all, or `only` those of one name) and live prices.
+    """Read nodes, and what else is asked for.
+
+    Args:
+        session: Where to read.
+        runs: Whether to read runs too.
+        only: The name of the only runs that are wanted.
+        live_prices: Whether to read the catalogue's prices too.
+        maintenance: Whether to ask for announced maintenance too.
 
     Raises:
         TpudashError: The nodes could not be listed.
     """
     as_of = session.clock.now()
-    listing, requests, prices = await asyncio.gather(
+    announcements = Announcements(session.clock)
+    listing, _, requests, prices = await asyncio.gather(
         session.cloud.tpu.list_nodes(),
+        announcements.refresh(session.cloud) if maintenance else _nothing(),
         _or_error(session.cloud.tpu.list_requests()) if runs else _nothing(),
         _or_error(session.cloud.billing.list_tpu_prices()) if live_prices else _nothing(),
     )
+    listing = announcements.laid_over(listing)
     facts = Facts(session.cloud.project, as_of, listing, session.prices)
     facts.errors += SourceError.of_refusals(listing.refusals)
     if isinstance(prices, TpudashError):

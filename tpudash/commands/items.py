@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tpudash.domain.failure import Failure
     from tpudash.domain.finding import Finding
     from tpudash.domain.log import LogEntry
-    from tpudash.domain.node import Node
+    from tpudash.domain.node import Maintenance, Node
     from tpudash.domain.operation import OperationProgress, Plan
     from tpudash.domain.price import CostEstimate, Price
     from tpudash.domain.request import QueuedResource
@@ -46,6 +46,7 @@ def node_item(node: Node, cost: CostEstimate, now: datetime) -> Item:
         "owner": node.owner,
         "attempt": node.attempt,
         "queued_resource": node.queued_resource,
+        "maintenance": maintenance_item(node.maintenance),
         "labels": dict(node.labels),
         "metadata_keys": sorted(node.metadata),
         "workers": [
@@ -61,6 +62,20 @@ def node_item(node: Node, cost: CostEstimate, now: datetime) -> Item:
             for symptom in node.symptoms
         ],
         **cost_fields(cost),
+    }
+
+
+def maintenance_item(maintenance: Maintenance | None) -> Item | None:
+    """Return announced maintenance, or None."""
+    if maintenance is None:
+        return None
+    return {
+        "type": maintenance.kind,
+        "status": maintenance.status,
+        "can_reschedule": maintenance.can_reschedule,
+        "window_start": timestamp(maintenance.window_start),
+        "window_end": timestamp(maintenance.window_end),
+        "latest_start": timestamp(maintenance.latest_start),
     }
 
 

@@ -71,6 +71,6 @@ async def _read(state: CliState, zones: tuple[str, ...]) -> Answer:
     from tpudash.commands.session import open_session
 
     async with open_session(state) as session:
-        facts = await read_facts(session, runs=True)
+        facts = await read_facts(session, runs=True, maintenance=True)
     items = [item for item in facts.node_items() if not zones or item["zone"] in zones]
     return Answer(facts.as_of, session.source, items, facts.listing.unreachable, facts.errors)

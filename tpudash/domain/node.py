@@ -112,6 +112,25 @@ class Symptom:
 
 
 @dataclass(frozen=True, slots=True)
+class Maintenance:
+    """Maintenance that is announced for a node, or under way.
+
+    Attributes:
+        kind: `SCHEDULED` or `UNSCHEDULED`, or whatever else the API said, verbatim.
+        status: `PENDING` or `ONGOING`, verbatim.
+        can_reschedule: Whether it may be begun earlier at one's own wish.
+        latest_start: When it begins at the latest.
+    """
+
+    kind: str
+    status: str
+    can_reschedule: bool = False
+    window_start: datetime | None = None
+    window_end: datetime | None = None
+    latest_start: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One TPU node.
 
@@ -121,6 +140,7 @@ class Node:
         health: `NodeHealth` value, verbatim, or None where the API gave none.
         create_time: When the API says the node was created.
         metadata: The node's metadata, including `startup-script` and `tpudash-spec`.
+        maintenance: What is announced; None also where that was not asked for.
         raw: Every field of the API object as JSON-like data, for the details view.
     """
 
@@ -138,6 +158,7 @@ class Node:
     symptoms: tuple[Symptom, ...] = ()
     numeric_id: int | None = None
     queued_resource: str | None = None
+    maintenance: Maintenance | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property

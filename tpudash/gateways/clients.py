@@ -54,6 +54,7 @@ class ClientKind(Enum):
     """A client: the package that holds it, and its class."""
 
     TPU = ("google.cloud.tpu_v2", "TpuAsyncClient")
+    TPU_ALPHA = ("google.cloud.tpu_v2alpha1", "TpuAsyncClient")
     METRICS = ("google.cloud.monitoring_v3", "MetricServiceAsyncClient")
     LOGS = (
         "google.cloud.logging_v2.services.logging_service_v2",

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from tpudash.domain.budget import Budget, BudgetDraft
     from tpudash.domain.failure import CloudStatus
     from tpudash.domain.log import LogEntry
     from tpudash.domain.metric import MetricSeries
-    from tpudash.domain.node import Node, NodeListing, NodeTemplate
+    from tpudash.domain.node import Maintenance, Node, NodeListing, NodeTemplate
     from tpudash.domain.price import Price
     from tpudash.domain.probe import FirewallRule, QuotaLimit
     from tpudash.domain.request import QueuedResource, RequestListing, RequestTemplate
@@ -53,6 +53,10 @@ class TpuGateway(Protocol):
 
     async def list_nodes(self, location: str = "-") -> NodeListing:
         """List all nodes of a location (`-` is every zone), all pages of them."""
+        ...
+
+    async def list_maintenance(self, location: str = "-") -> Mapping[str, Maintenance]:
+        """Return what maintenance is announced, by full name of the node."""
         ...
 
     async def get_node(self, name: str) -> Node:

@@ -24,6 +24,7 @@ _BILLING: Final = "/google.cloud.billing.v1."
 READ_METHODS: Final = frozenset(
     {
         f"{_TPU}ListNodes",
+        "/google.cloud.tpu.v2alpha1.Tpu/ListNodes",
         f"{_TPU}GetNode",
         f"{_TPU}ListQueuedResources",
         f"{_TPU}GetQueuedResource",

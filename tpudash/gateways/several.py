@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from tpudash.domain.metric import MetricSeries
-    from tpudash.domain.node import Node, NodeTemplate
+    from tpudash.domain.node import Maintenance, Node, NodeTemplate
     from tpudash.domain.request import QueuedResource, RequestTemplate
     from tpudash.gateways.protocols import CloudOperation, MonitoringGateway, TpuGateway
 
@@ -76,6 +76,17 @@ class SeveralTpu:
             found += answer.requests
             silent += answer.unreachable
         return RequestListing(tuple(found), tuple(dict.fromkeys(silent)), refused)
+
+    async def list_maintenance(self, location: str = "-") -> Mapping[str, Maintenance]:
+        """Return what maintenance is announced in any project that answers."""
+        answers = await _by_project(self._gateways, lambda one: one.list_maintenance(location))
+        _refused(answers)
+        return {
+            name: announced
+            for answer in answers.values()
+            if not isinstance(answer, TpudashError)
+            for name, announced in answer.items()
+        }
 
     def _silent_in(self, project: str) -> list[str]:
         return [f"projects/{project}", *sorted(self._zones.get(project, ()))]

@@ -12,6 +12,7 @@ from tpudash.domain.request import RequestListing
 from tpudash.domain.resource_name import location_name
 from tpudash.gateways.clients import ClientKind
 from tpudash.gateways.convert import last_segment
+from tpudash.gateways.convert_maintenance import maintenance_of
 from tpudash.gateways.convert_node import node_body, node_of, nodes_of
 from tpudash.gateways.convert_request import (
     operation_of,
@@ -24,10 +25,10 @@ from tpudash.gateways.pace import Spend
 from tpudash.gateways.paging import all_pages, raw, raw_page, readable, unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from tpudash.clock import Clock
-    from tpudash.domain.node import Node, NodeTemplate
+    from tpudash.domain.node import Maintenance, Node, NodeTemplate
     from tpudash.domain.request import QueuedResource, RequestTemplate
     from tpudash.gateways.clients import Clients
     from tpudash.gateways.protocols import CloudOperation
@@ -56,6 +57,12 @@ class GoogleTpu:
         """
         found, unreachable = await self._everywhere.gather("nodes", location, self._nodes_in)
         return NodeListing(tuple(found), unreachable)
+
+    async def list_maintenance(self, location: str = EVERY_ZONE) -> Mapping[str, Maintenance]:
+        """Return what maintenance is announced, by full name of the node; through v2alpha1."""
+        what = f"list maintenance in {_place(location)}"
+        pages = await self._pages("list_nodes", location, what, ClientKind.TPU_ALPHA)
+        return dict(found for page in pages for found in maintenance_of(page.nodes))
 
     async def list_requests(self, location: str = EVERY_ZONE) -> RequestListing:
         """List all queued resources of a location, as `list_nodes` does nodes."""
@@ -163,8 +170,10 @@ class GoogleTpu:
         }
         return list(found.values()), _unreachable(pages)
 
-    async def _pages(self, method: str, location: str, what: str) -> list[Any]:
-        client = await self._clients.get(ClientKind.TPU)
+    async def _pages(
+        self, method: str, location: str, what: str, kind: ClientKind = ClientKind.TPU
+    ) -> list[Any]:
+        client = await self._clients.get(kind)
         parent = location_name(self._project, location)
 
         async def page(token: str, timeout_s: float) -> Any:

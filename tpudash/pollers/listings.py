@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.pollers.activity import Activity, Rhythm, activity_of
+from tpudash.pollers.announcements import Announcements
 from tpudash.store.changes import NodesListed, RequestsListed
 from tpudash.store.snapshot import NODES, REQUESTS
 
@@ -26,12 +27,15 @@ class NodesSource:
         self._store = store
         self._clock = clock
         self._rhythm = Rhythm(clock, interval_s, NODES_WHILE_CHANGING_S)
+        self._announcements = Announcements(clock)
 
     async def poll(self, cloud: Cloud) -> None:
         """List all nodes; their facts are as old as the question, not as the answer."""
         as_of = self._clock.now()
         listing = await cloud.tpu.list_nodes()
-        self._store.apply(NodesListed(listing, as_of))
+        self._store.apply(NodesListed(self._announcements.laid_over(listing), as_of))
+        if listing.nodes:
+            await self._announcements.refresh(cloud)
 
     def interval_s(self) -> float:
         """Return seconds until the next listing."""

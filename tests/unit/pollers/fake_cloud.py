@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from tpudash.domain.node import Node, NodeListing
+from tpudash.domain.node import Maintenance, Node, NodeListing
 from tpudash.domain.request import RequestListing
 from tpudash.gateways.protocols import Cloud, TailBatch
 
@@ -29,6 +29,7 @@ class FakeWorld:
     """
 
     nodes: tuple[Node, ...] = ()
+    maintenance: dict[str, Maintenance] = field(default_factory=dict)
     history: tuple[LogEntry, ...] = ()
     failing: dict[str, Exception] = field(default_factory=dict)
     hanging: set[str] = field(default_factory=set)
@@ -53,6 +54,10 @@ class FakeTpu:
     async def list_nodes(self, location: str = "-") -> NodeListing:
         await self._world.answer("list_nodes")
         return NodeListing(self._world.nodes)
+
+    async def list_maintenance(self, location: str = "-") -> dict[str, Maintenance]:
+        await self._world.answer("list_maintenance")
+        return dict(self._world.maintenance)
 
     async def list_requests(self, location: str = "-") -> RequestListing:
         await self._world.answer("list_requests")

@@ -15,7 +15,7 @@ from tests.unit.pollers.manual_clock import ManualClock, settle
 from tpudash.config.settings import Intervals
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.log import LogEntry, Severity
-from tpudash.domain.node import Node
+from tpudash.domain.node import Maintenance, Node
 from tpudash.domain.run import Run, RunState
 from tpudash.errors import CapacityError, NotAllowedError, UnreachableError
 from tpudash.gateways.protocols import TailBatch
@@ -159,6 +159,22 @@ async def test_nodes_are_asked_for_often_only_while_something_changes(session: S
         before = session.world.calls["list_nodes"]
         await session.clock.advance(120)
         assert 48 <= session.world.calls["list_nodes"] - before <= 75
+
+
+async def test_announced_maintenance_is_laid_over_nodes_and_rarely_asked_for(
+    session: Session,
+) -> None:
+    session.world.nodes = (node("READY"),)
+    announced = Maintenance("SCHEDULED", "PENDING", can_reschedule=True)
+    session.world.maintenance[NODE] = announced
+    async with session.running():
+        await session.clock.advance(60)
+        assert session.store.snapshot.nodes[NODE].maintenance == announced
+        assert session.world.calls["list_maintenance"] == 1
+        session.world.failing["list_maintenance"] = NotAllowedError("no alpha for you")
+        await session.clock.advance(3000)
+        assert session.world.calls["list_maintenance"] == 2, "a refusal holds for an hour"
+        assert session.state_of(NODES) is SourceState.OK
 
 
 async def test_an_empty_project_is_looked_at_ever_more_rarely(session: Session) -> None:

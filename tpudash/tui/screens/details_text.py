@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from tpudash.domain.node import Node
+    from tpudash.domain.node import Maintenance, Node
     from tpudash.domain.run import AttemptRecord, Run
     from tpudash.tui.pane import HostApp
 
@@ -163,6 +163,8 @@ def _node_sections(page: Paragraphs, node: Node, host: HostApp) -> None:
     created = node.create_time.isoformat(timespec="seconds") if node.create_time else fmt.NOTHING
     page.field("created", f"{created} ({fmt.age(node.create_time, now)} ago)")
     page.field("queued resource", node.queued_resource or "none")
+    if node.maintenance is not None:
+        page.field("maintenance", _maintenance(node.maintenance), host.style_of("chart-warn"))
     page.heading(f"Workers ({len(node.workers)})")
     for worker in node.workers:
         places = "***" if is_watch else f"{worker.ip_address}  {worker.external_ip or ''}"
@@ -178,6 +180,20 @@ def _node_sections(page: Paragraphs, node: Node, host: HostApp) -> None:
     _pairs(page, "Metadata (secrets masked)", node.metadata, host)
     page.heading("Every field of the API's object")
     _json(page, node.raw, host)
+
+
+def _maintenance(announced: Maintenance) -> str:
+    times = [
+        f"{word} {moment:%Y-%m-%d %H:%M} UTC"
+        for word, moment in (
+            ("from", announced.window_start),
+            ("to", announced.window_end),
+            ("at the latest", announced.latest_start),
+        )
+        if moment is not None
+    ]
+    may = "may be begun earlier" if announced.can_reschedule else ""
+    return ", ".join(part for part in (f"{announced.kind} {announced.status}", *times, may) if part)
 
 
 def _shape(accelerator_type: str) -> str:

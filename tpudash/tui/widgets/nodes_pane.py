@@ -179,7 +179,10 @@ class NodesPane(Pane):
         if status.state is SourceState.WAITING:
             return "Asking for nodes, requests and runs ..."
         launch = "" if self.context.options.is_watch else " Press L to launch a run."
-        return f"There are no nodes, no requests and no runs here.{launch}"
+        connection = self.context.snapshot.connection
+        is_google = connection is not None and connection.endpoint is None
+        newer = " TPU7x and later are not in the Cloud TPU API." if is_google else ""
+        return f"There are no nodes, no requests and no runs here.{newer}{launch}"
 
     def copy_text(self) -> str:
         """Return the selected row."""
