@@ -245,10 +245,22 @@ class Job:
         tell_preempted(self._events, step, reason, self._stop.age_s)
         return ExitCode.PREEMPTED
 
+    def _evaluate_at_end(self, parts: Parts, step: int) -> tuple[Measured | None, int | None]:
+        """Evaluate the last weights, or the best ones if they are kept and better.
+
+        Returns:
+            The figures, None if a request to stop came; and the best step if its weights are used.
+        """
+        trained = self._evaluate(parts, step)
+        best = self._early.best_step if self._config.early_stop else None
+        if trained is None or best is None or self._early.best_loss >= trained.loss:
+            return trained, None
+        if not self._best(parts).restore(best):
+            return trained, None
+        return self._evaluate(parts, best), best
+
     def _finish(self, parts: Parts, step: int) -> ExitCode:
-        best = self._early.best_step
-        at_best = self._early.due and best is not None and self._best(parts).restore(best)
-        trained = self._evaluate(parts, best if at_best and best else step)
+        trained, best = self._evaluate_at_end(parts, step)
         if trained is None or self._stop.reason:
             return self._preempted(step)
         if not math.isfinite(trained.loss):
@@ -260,7 +272,7 @@ class Job:
             "eval_accuracy": finite(trained.accuracy),
             "weights_sha256": digest,
         }
-        if at_best:
+        if best is not None:
             metrics["best_step"] = best
         if self._summaries:
             self._after_summary(self._summaries.flush())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RUN_SECONDS_GOALS = {"first_step_s": 5.0, "preempted_to_stepping_s": 8.0}
 _CHECKPOINT_GOAL_S = 0.03
 _SPEED_GOALS = {True: 1.7, False: 1.1}
-"""How much faster than the plain loop, with bfloat16 in hardware and without."""
+"""How much faster than the plain loop, where bfloat16 is fast and where it is not."""
 _MEMORY_GOAL = 0.65
 _ACCURACY_GOAL = 0.01
 

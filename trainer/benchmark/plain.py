@@ -34,24 +34,7 @@ def main(arguments: list[str]) -> None:
     steps = len(labels) // batch
     dataset = tf.data.Dataset.from_tensor_slices((train, labels))
     dataset = dataset.shuffle(10_000).batch(batch).repeat().prefetch(tf.data.AUTOTUNE)
-    layers = keras.layers
-    model = keras.Sequential(
-        [
-            keras.Input((28, 28, 1)),
-            layers.Conv2D(32, 3, activation="relu"),
-            layers.MaxPooling2D(),
-            layers.Conv2D(64, 3, activation="relu"),
-            layers.MaxPooling2D(),
-            layers.Flatten(),
-            layers.Dense(64, activation="relu"),
-            layers.Dense(10),
-        ]
-    )
-    model.compile(
-        optimizer="adam",
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"],
-    )
+    model = _model(keras)
     watch = _watch(keras)
     saving = keras.callbacks.ModelCheckpoint(
         f"{folder}/plain-{{epoch}}.weights.h5", save_weights_only=True
@@ -71,6 +54,28 @@ def main(arguments: list[str]) -> None:
         "eval_accuracy": round(float(accuracy), 4),
     }
     sys.stdout.write(json.dumps(figures) + "\n")
+
+
+def _model(keras: Any) -> Any:
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            keras.Input((28, 28, 1)),
+            layers.Conv2D(32, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(64, 3, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(64, activation="relu"),
+            layers.Dense(10),
+        ]
+    )
+    model.compile(
+        optimizer="adam",
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    return model
 
 
 def _watch(keras: Any) -> Any:

@@ -94,12 +94,24 @@ def test_old_and_doubled_wheels_are_warned() -> None:
     assert any("untested" in warning for warning in warnings)
 
 
-def test_bfloat16_follows_the_cpu_flags(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("vendor", "flags", "fast"),
+    [
+        ("AuthenticAMD", "fpu avx2 avx512_bf16", True),
+        ("GenuineIntel", "fpu avx512_bf16 amx_bf16", True),
+        ("GenuineIntel", "fpu avx512_bf16", False),
+        ("AuthenticAMD", "fpu avx2", False),
+    ],
+)
+def test_bfloat16_is_taken_where_it_is_faster(
+    tmp_path: Path, vendor: str, flags: str, fast: bool
+) -> None:
     info = tmp_path / "cpuinfo"
-    info.write_text("processor: 0\nflags\t\t: fpu avx2 avx512_bf16\n")
-    assert cpu_has_bfloat16(info)
-    info.write_text("processor: 0\nflags\t\t: fpu avx2\nbugs: avx512_bf16\n")
-    assert not cpu_has_bfloat16(info)
+    info.write_text(f"processor: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\nbugs: amx_bf16\n")
+    assert cpu_has_bfloat16(info) is fast
+
+
+def test_unknown_cpu_computes_in_float32(tmp_path: Path) -> None:
     assert not cpu_has_bfloat16(tmp_path / "none")
 
 
