@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpudash.domain.operation import OperationProgress
+from tpudash.domain.operation import OperationKind, OperationProgress
 from tpudash.operations.launch import STEPS_TOTAL
 from tpudash.operations.payload import (
     DeletePayload,
@@ -13,6 +13,7 @@ from tpudash.operations.payload import (
     StandDownPayload,
     SupervisePayload,
 )
+from tpudash.operations.supervise import lock_of as supervisor_lock
 
 if TYPE_CHECKING:
     from tpudash.operations.journal import JournalledOperation
@@ -49,3 +50,11 @@ def steps_of(payload: Payload) -> int:
     if isinstance(payload, DeletePayload):
         return len(payload.doomed) + len(payload.requests)
     return STEPS_TOTAL
+
+
+def lock_of(operation: JournalledOperation) -> str | None:
+    """Return what an operation holds while somebody works on it, or None."""
+    if operation.run is None:
+        return None
+    is_supervision = operation.kind is OperationKind.SUPERVISE
+    return supervisor_lock(operation.run) if is_supervision else operation.run

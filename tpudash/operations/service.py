@@ -33,7 +33,7 @@ from tpudash.operations.payload import (
     StandDownPayload,
     SupervisePayload,
 )
-from tpudash.operations.progress import progress_of, project_of, steps_of
+from tpudash.operations.progress import lock_of, progress_of, project_of, steps_of
 from tpudash.operations.reconcile import reconcile
 from tpudash.operations.refusals import failure_for, leaves_doubt
 from tpudash.operations.supervisor import SupervisionOverError, Supervisor
@@ -181,7 +181,7 @@ class Operations:
         for one in self._journal.unfinished(project):
             if one.operation_id in self._progress:
                 continue
-            lock = _lock_of(one)
+            lock = lock_of(one)
             is_held = lock is not None and self._journal.is_held(lock)
             state = OperationState.RUNNING if is_held else OperationState.INTERRUPTED
             found.append(replace(progress_of(one), state=state))
@@ -273,7 +273,7 @@ class Operations:
         payload = operation.payload
         assert payload is not None  # noqa: S101  every caller saw to it
         holding = contextlib.ExitStack()
-        lock = _lock_of(operation)
+        lock = lock_of(operation)
         if lock is not None and operation.kind in {*_MAKING, OperationKind.SUPERVISE}:
             holding.enter_context(self._journal.held(lock))
         try:
@@ -301,7 +301,7 @@ class Operations:
                 continue
             if one.operation_id == operation.operation_id or not _replaces(kind, one.kind):
                 continue
-            lock = _lock_of(one)
+            lock = lock_of(one)
             is_ours = kind in {*_MAKING, OperationKind.SUPERVISE}
             # Whoever works on it sees a deletion, or that it was switched off, by itself.
             if is_ours or lock is None or not self._journal.is_held(lock):
@@ -388,14 +388,6 @@ class Operations:
         if self._bundle is None:
             self._bundle = await asyncio.to_thread(self._make_bundle)
         return self._bundle
-
-
-def _lock_of(operation: JournalledOperation) -> str | None:
-    """Return what an operation holds while somebody works on it, or None."""
-    if operation.run is None:
-        return None
-    is_supervision = operation.kind is OperationKind.SUPERVISE
-    return supervise.lock_of(operation.run) if is_supervision else operation.run
 
 
 def _replaces(kind: OperationKind, former: OperationKind) -> bool:

@@ -27,6 +27,8 @@ from tpudash.gateways.protocols import Cloud, CloudOperation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tpudash.domain.node import Maintenance
+
 PROJECT = "demo"
 ZONE = "us-central1-b"
 OTHER_ZONE = "us-central1-c"
@@ -179,6 +181,9 @@ class FakeTpu:
         nodes = (node for node in self.world.nodes.values())
         seen = tuple(node for node in nodes if node.zone not in self.world.unreachable)
         return NodeListing(seen, self.world.unreachable)
+
+    async def list_maintenance(self, location: str = "-") -> dict[str, Maintenance]:
+        return {}
 
     async def get_node(self, name: str) -> Node:
         self._enter("get_node", name)
