@@ -16,7 +16,10 @@ from tests.emulator_fixture import RUNTIME, ZONE, Cloud, node_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed"),
+]
 _WITHIN_S = 60.0
 _NODE = ("--accelerator-type=v2-8", f"--version={RUNTIME}")
 

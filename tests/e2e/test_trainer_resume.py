@@ -124,6 +124,7 @@ def test_interrupted_run_ends_with_the_same_weights(
     assert {"saved_model.pb", "variables"} <= exported
 
 
+@pytest.mark.slow
 def test_replicas_continue_what_one_began(tmp_path: Path, straight: tuple[Path, Event]) -> None:
     """Several replicas run through the same code path as the cores of a TPU."""
     model_dir = tmp_path / "run"
@@ -136,6 +137,7 @@ def test_replicas_continue_what_one_began(tmp_path: Path, straight: tuple[Path, 
     assert accuracy == pytest.approx(straight[1]["metrics"]["eval_accuracy"], abs=0.03)
 
 
+@pytest.mark.slow
 def test_run_in_a_bucket_resumes(tmp_path: Path) -> None:
     """TensorFlow's own gs:// code, from first step to export, with a damaged checkpoint between."""
     storage = StorageServer(tmp_path)

@@ -16,7 +16,7 @@ from tests.unit.trainer.jobs import write_digits
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.trains, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.trains, pytest.mark.timeout(240)]
 
 
 def test_eight_replicas_compute_what_one_does(tmp_path: Path) -> None:

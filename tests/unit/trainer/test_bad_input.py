@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = pytest.mark.trains
+pytestmark = [pytest.mark.slow, pytest.mark.trains]
 
 IMAGES = np.zeros((20, 28, 28, 1), np.uint8)
 LABELS = [number % 10 for number in range(20)]

@@ -46,6 +46,7 @@ def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str)
     assert second["finish"][0]["metrics"] == straight["finish"][0]["metrics"]
 
 
+@pytest.mark.slow
 def test_accumulated_batch_equals_the_whole_one(tmp_path: Path) -> None:
     losses = []
     for parts in (1, 4):
@@ -85,6 +86,7 @@ def test_schedule_by_value() -> None:
     assert rates("cosine", (4, 8, 12, 99)) == [1.0, 0.6, 0.2, 0.2]
 
 
+@pytest.mark.slow
 def test_learning_rate_of_a_resumed_run_is_the_new_one(tmp_path: Path) -> None:
     run_job(tmp_path / "run", steps=2)
     _, events = run_job(tmp_path / "run", "--learning_rate", "0.5", steps=4)
@@ -94,6 +96,7 @@ def test_learning_rate_of_a_resumed_run_is_the_new_one(tmp_path: Path) -> None:
     assert gentle["step"][-1]["learning_rate"] == 0.001
 
 
+@pytest.mark.slow
 def test_early_stop_keeps_the_best_weights_over_a_restart(tmp_path: Path) -> None:
     flags = [*write_digits(tmp_path / "data").split(), "--eval_every", "4", "--early_stop", "2"]
     flags += ["--learning_rate", "0.03"]
@@ -114,6 +117,7 @@ def test_early_stop_keeps_the_best_weights_over_a_restart(tmp_path: Path) -> Non
     assert "early_stop" in resumed
 
 
+@pytest.mark.slow
 def test_trace_is_written_and_named(tmp_path: Path) -> None:
     _, events = run_job(tmp_path / "run", "--profile", "2:2", steps=6, every=6)
     (profile,) = events["profile"]
@@ -125,6 +129,7 @@ def test_trace_is_written_and_named(tmp_path: Path) -> None:
     assert any("not traced" in each["message"] for each in late["warning"])
 
 
+@pytest.mark.slow
 def test_summaries_need_no_tensorboard(tmp_path: Path) -> None:
     import tensorflow as tf
 
@@ -139,6 +144,7 @@ def test_summaries_need_no_tensorboard(tmp_path: Path) -> None:
     assert {"loss", "accuracy", "eval_loss", "learning_rate"} <= tags
 
 
+@pytest.mark.slow
 def test_folder_of_another_model_is_refused_and_left_alone(tmp_path: Path) -> None:
     run_job(tmp_path / "run", steps=2)
     before = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
@@ -150,6 +156,7 @@ def test_folder_of_another_model_is_refused_and_left_alone(tmp_path: Path) -> No
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == before
 
 
+@pytest.mark.slow
 def test_resnet50_is_the_usual_one() -> None:
     from trainer.model import build_model, flops_per_example
     from trainer.model_specs import model_spec
@@ -161,6 +168,7 @@ def test_resnet50_is_the_usual_one() -> None:
     assert model.output_shape == (None, 1000)
 
 
+@pytest.mark.slow
 def test_performance_is_told_at_the_end(tmp_path: Path) -> None:
     _, events = run_job(tmp_path / "run", steps=6)
     performance = events["finish"][0]["performance"]

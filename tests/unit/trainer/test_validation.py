@@ -16,7 +16,7 @@ from trainer.events import EventWriter
 from trainer.faults import ExitCode, TrainerError
 from trainer.validation import CHECKS, Outcome, Report
 
-pytestmark = pytest.mark.trains
+pytestmark = [pytest.mark.slow, pytest.mark.trains]
 
 REPOSITORY = Path(__file__).parents[3]
 
