@@ -89,7 +89,9 @@ class Job:
         """Train until the target or a request to stop. Returns the steps done, which are saved."""
         if step >= parts.target or self._stop.reason or self._early.due:
             return step
-        self._events.emit("stage", "tracing the training step", stage="trace")
+        flops = flops_per_example(parts.state.model)
+        message = "tracing the training step"
+        self._events.emit("stage", message, stage="trace", flops_per_example=flops)
         parts.loop.start(parts.training, step, parts.target)
         reports = StepReports(
             self._events,
@@ -118,7 +120,7 @@ class Job:
                 saved_at = time.monotonic()
         self._profiler.stop(step)
         self._save(parts, step)
-        self._performance = reports.performance(flops_per_example(parts.state.model))
+        self._performance = reports.performance(flops)
         return step
 
     def _call(self, parts: Parts, step: int, count: int) -> Call:

@@ -113,9 +113,8 @@ def cpu_has_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
         text = cpuinfo.read_text()
     except OSError:
         return False
-    fields = dict(
-        (part.strip() for part in line.split(":", 1)) for line in text.splitlines() if ":" in line
-    )
+    lines = [line.partition(":") for line in text.splitlines()]
+    fields = {name.strip(): value.strip() for name, _, value in lines}
     flags = fields.get("flags", "").split()
     is_amd = fields.get("vendor_id") == "AuthenticAMD"
     return "amx_bf16" in flags or (is_amd and "avx512_bf16" in flags)

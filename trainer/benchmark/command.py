@@ -189,7 +189,8 @@ def _flags_of_cycle(options: argparse.Namespace, folder: Path) -> list[str]:
 def _compute_type(options: argparse.Namespace) -> str:
     if options.precision != "auto":
         return str(options.precision)
-    return "bfloat16" if options.accelerator_type or cpu_has_bfloat16() else "float32"
+    on_tpu = options.accelerator_type or options.tpu not in ("none", "auto")
+    return "bfloat16" if on_tpu or cpu_has_bfloat16() else "float32"
 
 
 def _comparison(ours: dict[str, Any], plain: dict[str, Any]) -> dict[str, Any]:
