@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS: Final = 16_000
 LONGEST_EVIDENCE: Final = 1_000
-_EID: Final = re.compile(r"\s*\[?\bEID:?\s*(0x[0-9a-fA-F]{2,40})\]?", re.IGNORECASE)
+_EID: Final = re.compile(r"\s*\[?\bEID:?\s*(0x[0-9a-fA-F]{1,40})\]?", re.IGNORECASE)
 _CLOUD_MARK: Final = re.compile(
     r"Error code \d+, message: |\(gcloud[\w.-]{0,120}\) |\b[A-Z]{4,20}(?:_[A-Z]{3,20}){0,2}: "
     r"|exceptions\.\w{3,40}: (?:\d{3} )?|googleapi: Error \d{3}: |['\"]message['\"]: ?['\"]"
@@ -145,7 +145,7 @@ def _failures_of(status: CloudStatus, more: str = "") -> list[Failure]:
     if is_refused_for_good:
         # A rate of 0 is no rate that waiting could restore.
         found = _Found(ErrorClass.QUOTA, found.at)
-    scopes = scopes_of(found.error_class, text, found.at, f"{said}\n{more}".strip())
+    scopes = scopes_of(found.error_class, text, found.at, said, more)
     return [_failure(found, text, merged(metadata, scope), said=said) for scope in scopes]
 
 

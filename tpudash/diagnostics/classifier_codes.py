@@ -84,7 +84,9 @@ _NUMBERED: Final = re.compile(
 )
 _HTTP: Final = re.compile(
     r"(?:HTTP(?:Error|/\d(?:\.\d)?)?|HTTP (?:response|status|error)(?: code)?|status(?: code)?"
-    r"|Error|exceptions\.\w{3,40}:)[ :=]{1,3}([45]\d\d)\b",
+    r"|Error|exceptions\.\w{3,40}:)[ :=]{1,3}([45]\d\d)\b"
+    r"|\b(4\d\d (?=unauthorized|forbidden|not found|too many requests)"
+    r"|5\d\d (?=internal server error|bad gateway|service unavailable|gateway time-?out))",
     re.IGNORECASE,
 )
 _LOOKS: Final = re.compile(
@@ -112,7 +114,10 @@ def code_in(line: str) -> str:
         return _OF_CLASS[match[1] or match[2]]
     for pattern in (_NUMBERED, _HTTP):
         match = pattern.search(line)
-        if match is not None and (name := name_of(int(match[1]))) and name not in _CALM:
+        if match is None:
+            continue
+        number = next(group for group in match.groups() if group)
+        if (name := name_of(int(number))) and name not in _CALM:
             return name
     return ""
 

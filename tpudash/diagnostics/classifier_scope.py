@@ -56,18 +56,22 @@ _NAMED_ONLY_IN: Final = {
 _NOT_A_PERMISSION: Final = ("googleapis", "google", "www", "gserviceaccount", "console")
 
 
-def scopes_of(error_class: ErrorClass, text: str, at: int, more: str) -> tuple[Scope, ...]:
+def scopes_of(
+    error_class: ErrorClass, text: str, at: int, said: str, near: str = ""
+) -> tuple[Scope, ...]:
     """Return where a failure holds; several scopes where a text names several quotas.
 
     Args:
         error_class: What it is, which says what names to look for.
         text: The statement.
         at: Where in the text the failure was recognised; names after it are preferred.
-        more: Further text that belongs to it, such as descriptions in the error's details.
+        said: Further text that belongs to it, such as descriptions in the error's details.
+        near: What stands beside it and may name its place, or may be a statement of its own.
     """
-    whole = f"{text}\n{more}" if more else text
+    own = f"{text}\n{said}" if said else text
+    whole = f"{own}\n{near}" if near else own
     if error_class in {ErrorClass.QUOTA, ErrorClass.RATE_LIMIT}:
-        scopes = tuple(_quota_scopes(whole))
+        scopes = tuple(_quota_scopes(own)) or tuple(_quota_scopes(whole))
         if scopes:
             return scopes if error_class is ErrorClass.QUOTA else scopes[:1]
     after = whole[at:]

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.diagnostics.classifier_codes import code_in, looks_like_error
+from tpudash.diagnostics.classifier_escaped import decode_escaped
 from tpudash.diagnostics.classifier_gate import worth_reading
 from tpudash.diagnostics.classifier_json import JsonFinding, findings_in
 from tpudash.domain.failure import ErrorClass, Origin
@@ -33,12 +34,20 @@ JSON_OBJECTS: Final = 60
 _OVERLAP: Final = 300
 
 _ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))")
+_TAG: Final = re.compile(
+    r"</?(?:html|head|title|body|h[1-6]|p|b|i|em|strong|ins|code|pre|meta|link|style|script|span"
+    r"|div|a|hr|br|center|ul|ol|li|table|tr|td|img)\b[^<>]{0,300}>|<!doctype[^<>]{0,200}>"
+    r"|<!--[^<>]{0,300}-->",
+    re.IGNORECASE,
+)
 _FRAME: Final = re.compile(r"^[ \t]*[│|╷╵╭╰>]+[ \t]?")
 _ESCAPED_QUOTE: Final = re.compile(r"\\+([\"'/])")
 _ESCAPED_BREAK: Final = re.compile(r"(?:\\+r)?\\+n(?![a-z]{3})|\\+n(?=[a-z]+ )")
 _ESCAPED_TAB: Final = re.compile(r"\\+t(?![a-z])")
 _UNICODE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
-_OBJECT: Final = re.compile(r"[\[{]\s*[\"{\[]")
+_OBJECT: Final = re.compile(
+    r"[\[{](?:\s*[\"{\[]|(?P<escaped>(?:\\+[nrt]|\s){0,40}(?:\\+\"|(?<=[nrt ])\")))"
+)
 _FRAMED_BREAK: Final = re.compile(r"\n[ \t]*[│|][ \t]*(?=\S)")
 _SENTENCE_OVER: Final = re.compile(r"(?<!\bEID)[.!?:;,{}\[\]()>'\"]\s*$")
 _GOES_ON: Final = re.compile(r"[a-z(\"'0-9\[]")
@@ -69,12 +78,14 @@ class Piece:
 
 
 def cleaned(text: str) -> str:
-    """Return a text without colours, frames and escapes, its line breaks as they are."""
+    """Return a text without colours, tags and escapes, its line breaks as they are."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "\\" in text:
         text = _UNICODE.sub(lambda match: chr(int(match[1], 16)), text)
         text = _ESCAPED_QUOTE.sub(r"\1", text)
+    if "<" in text:
+        text = _TAG.sub(" ", text)
     if "&" in text:
         text = html.unescape(text)
     return text.strip()
@@ -122,7 +133,10 @@ def _parts(text: str, objects: int) -> Iterator[str | list[Any] | dict[str, Any]
         if match is None:
             break
         try:
-            value, end = decoder.raw_decode(text, match.start())
+            if match["escaped"]:
+                value, end = decode_escaped(text, match.start())
+            else:
+                value, end = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             search_from = match.start() + 1
             continue

@@ -22,8 +22,20 @@ _ACT_AS: Final = (
     "Grant roles/iam.serviceAccountUser on the node's service account to whoever creates nodes."
 )
 _PROJECT: Final = (
-    "Check the project id ({project}) and that the signed-in account can see that project."
+    "Check the project id ({project}) and that the signed-in account can see that project. Those"
+    " that it can see: gcloud projects list. Then: tpudash --project ID"
 )
+_QUOTA_PROJECT: Final = (
+    "The sign-in names no project of yours to count calls against. Run:"
+    " gcloud auth application-default set-quota-project {project}, or give --quota-project"
+)
+_MAY_USE_PROJECT: Final = (
+    "Calls are to be counted against {project}, and the signed-in account may not do that: name"
+    " another with --quota-project, or have roles/serviceusage.serviceUsageConsumer granted on it."
+)
+_SHARED: Final = "764086051850|32555940559"
+"""Numbers of Google's own projects, which stand for whoever signs in through gcloud."""
+
 _NO_BUCKET: Final = (
     "The bucket {bucket} does not exist. Make it with:"
     " gcloud storage buckets create gs://{bucket_id} --location REGION"
@@ -43,13 +55,17 @@ ACCESS: Final = (
         "do not currently have an active account selected",
         advice="Nobody is signed in to gcloud. Run: gcloud auth login",
     ),
+    Row(
+        ErrorClass.AUTH_EXPIRED,
+        "problem refreshing your current auth tokens",
+        advice="gcloud's own sign-in is over. Run: gcloud auth login",
+    ),
     Row(ErrorClass.AUTH_EXPIRED, "reauthentication"),
     Row(ErrorClass.AUTH_EXPIRED, "reauthfail"),
     Row(ErrorClass.AUTH_EXPIRED, "reauth related error"),
     Row(ErrorClass.AUTH_EXPIRED, "invalid_grant"),
     Row(ErrorClass.AUTH_EXPIRED, "invalid_rapt"),
     Row(ErrorClass.AUTH_EXPIRED, "refresherror"),
-    Row(ErrorClass.AUTH_EXPIRED, "problem refreshing your current auth tokens"),
     Row(ErrorClass.AUTH_EXPIRED, "token", regex(r"token[^.\n]{0,40}(?:expired|revoked)")),
     Row(ErrorClass.AUTH_EXPIRED, "access_token_expired"),
     Row(ErrorClass.AUTH_EXPIRED, "invalid authentication credential"),
@@ -63,6 +79,20 @@ ACCESS: Final = (
         "tpu api is not enabled or you don't have tpu access",
         advice="Two causes share this text. First: gcloud services enable tpu.googleapis.com"
         " --project {project}. If it is on, the project has no access to {zone}: use another.",
+    ),
+    Row(ErrorClass.PERMISSION, "requires a quota project", advice=_QUOTA_PROJECT),
+    Row(
+        ErrorClass.API_OFF,
+        "has not been used in project",
+        regex(rf"has not been used in project (?:{_SHARED})\b"),
+        advice="The call was counted against Google's own project. Run:"
+        " gcloud auth application-default set-quota-project YOUR-PROJECT",
+    ),
+    Row(
+        ErrorClass.PERMISSION,
+        "required permission to use project",
+        regex(r"required permission to use project"),
+        advice=_MAY_USE_PROJECT,
     ),
     Row(ErrorClass.API_OFF, "has not been used in project"),
     Row(ErrorClass.API_OFF, "service_disabled"),
@@ -158,7 +188,7 @@ ACCESS: Final = (
         "does not have",
         regex(r"not have (?P<permission>[a-z]\w*\.\w+\.\w+) access"),
     ),
-    Row(ErrorClass.PERMISSION, "user_project_denied", advice=_PROJECT),
+    Row(ErrorClass.PERMISSION, "user_project_denied", advice=_MAY_USE_PROJECT),
     Row(ErrorClass.PERMISSION, "consumer_invalid", advice=_PROJECT),
     Row(ErrorClass.PERMISSION, "consumer_suspended"),
     Row(

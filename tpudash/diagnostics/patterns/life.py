@@ -46,6 +46,14 @@ LIFE: Final = (
     ),
     Row(ErrorClass.NAME_TAKEN, "already_exists"),
     Row(ErrorClass.NAME_TAKEN, "alreadyexists"),
+    Row(
+        ErrorClass.UNKNOWN_OUTCOME,
+        "409",
+        regex(r"(?:\bhttp(?: error)?|\bcode|\bstatus|\berror)['\"]?[ :=]{1,3}409\b|\b409 conflict"),
+        advice="It was changed or deleted while this was under way, as when a node is deleted"
+        " during its creation. Look whether it exists, and then do it again.",
+        in_text_only=True,
+    ),
     Row(ErrorClass.MAINTENANCE, "onhostmaintenance"),
     Row(ErrorClass.MAINTENANCE, "unhealthy_maintenance"),
     Row(

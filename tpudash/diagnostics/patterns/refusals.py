@@ -51,6 +51,12 @@ REFUSALS: Final = (
         ),
         advice=_RUNTIME,
     ),
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "stop is not supported",
+        advice="A slice of several hosts can't be stopped: delete the node instead. Its checkpoints"
+        " are kept, and the run can be resumed.",
+    ),
     Row(ErrorClass.BAD_REQUEST, "cloud tpu received a bad request"),
     Row(ErrorClass.BAD_REQUEST, "cloud tpu received an invalid argument"),
     Row(ErrorClass.BAD_REQUEST, "invalid value for"),
@@ -61,6 +67,17 @@ REFUSALS: Final = (
 )
 
 ABSENCE: Final = (
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "was not found on this server",
+        advice="There is nothing at this address, which says nothing of any node: check the URL,"
+        " the API's version and the endpoint.",
+    ),
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "required property [project]",
+        advice="No project is set. Run: gcloud config set project ID, or give --project ID",
+    ),
     Row(ErrorClass.GONE, "was not found", codes=_GONE),
     Row(
         ErrorClass.GONE,

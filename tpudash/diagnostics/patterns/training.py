@@ -95,8 +95,11 @@ TRAINING: Final = (
             r"[^\n]{0,60}already in use"
         ),
     ),
-    Row(ErrorClass.DEVICE_BUSY, "open(/dev/accel"),
-    Row(ErrorClass.DEVICE_BUSY, "open(/dev/vfio"),
+    Row(
+        ErrorClass.DEVICE_BUSY,
+        "open(/dev/",
+        regex(r"open\(/dev/(?:accel|vfio)(?![^\n]{0,60}no such file)"),
+    ),
     Row(ErrorClass.VERSION, "configuredistributedtpu'", advice=_CPU_WHEEL),
     Row(
         ErrorClass.VERSION,
