@@ -64,7 +64,7 @@ class Config:
     steps: int = _flag("train up to this step in all; 0 means --num_epochs passes", 0)
     seed: int = _flag("seed of the weights and of the data order", 1)
     precision: str = _flag(
-        "compute type: float32, bfloat16, or auto (bfloat16 on TPU and on CPUs that have it)",
+        "compute type: float32, bfloat16, or auto (bfloat16 on TPU and on CPUs where it is faster)",
         "auto",
         choices=PRECISIONS,
     )

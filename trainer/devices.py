@@ -112,7 +112,7 @@ def _cpu(config: Config, tf: Any) -> Device:
 
 
 def compute_type(config: Config, device: Device) -> str:
-    """Return float32 or bfloat16; `auto` takes bfloat16 only where the hardware has it."""
+    """Return float32 or bfloat16; `auto` takes bfloat16 only where it is faster."""
     if config.precision != "auto":
         return config.precision
     if device.kind == "TPU" or cpu_has_bfloat16():
