@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tpudash.store.log_lines import LogLinesSource
 
 FOLLOW_EVERY_S: Final = 0.25
+AGAIN_S: Final = 0.01
+"""A pipe that brings much is read on after a moment for keys."""
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 _TAIL_PIECE: Final = 1 << 20
 
@@ -80,6 +82,7 @@ def view_pipe(state: CliState) -> int:
             poll=reader.take_in,
             about=lambda: _about_pipe(reader, ring),
             title="standard input",
+            again_s=AGAIN_S,
         )
     finally:
         ring.close()
@@ -103,6 +106,7 @@ def _run(
     poll: Callable[[], bool],
     about: Callable[[], list[str]],
     title: str,
+    again_s: float | None = None,
 ) -> int:
     from tpudash.tui.terminal import find_traits, prepare_environment, run_console
 
@@ -112,7 +116,13 @@ def _run(
 
     settings = console_settings(state, is_watch=False)
     app = LogViewer(
-        source, poll=poll, about=about, clock=SystemClock(), settings=settings, title=title
+        source,
+        poll=poll,
+        about=about,
+        clock=SystemClock(),
+        settings=settings,
+        title=title,
+        again_s=again_s,
     )
     mouse = find_traits().mouse if state.settings.mouse is None else state.settings.mouse
     return run_console(app, mouse=mouse)

@@ -26,11 +26,23 @@ if TYPE_CHECKING:
 
     from tpudash.clock import Clock
     from tpudash.store.log_lines import LogLinesSource
+    from tpudash.tui.action import Action
     from tpudash.tui.settings import ConsoleSettings
 
 POLL_S: Final = 0.25
 ELSEWHERE: Final = frozenset({"copy", "help", "quit"})
 """What works here of what works everywhere in the console."""
+
+
+def _works_here(action: Action) -> bool:
+    return action.scope is PaneId.LOGS or action.id in ELSEWHERE
+
+
+class ViewerFooter(KeyFooter):
+    """The keys of the viewer."""
+
+    def _is_wanted(self, action: Action, situation: Situation) -> bool:
+        return _works_here(action) and super()._is_wanted(action, situation)
 
 
 class LogViewer(HostApp, inherit_bindings=False):
@@ -40,6 +52,7 @@ class LogViewer(HostApp, inherit_bindings=False):
         source: The log.
         poll: Takes in what is new; returns whether there was anything.
         about: Returns what is said of the log below it.
+        again_s: How soon to take in more after there was something; None for the usual pace.
     """
 
     TITLE = "tpudash logs"
@@ -57,22 +70,24 @@ class LogViewer(HostApp, inherit_bindings=False):
         clock: Clock,
         settings: ConsoleSettings,
         title: str,
+        again_s: float | None = None,
     ) -> None:
         self.settings = settings
         self.keymap = resolve_keymap(ACTIONS, settings.keymap)
         context = ViewContext(Store(), clock, PriceBook.bundled, ViewOptions(ascii=settings.ascii))
         super().__init__(context, ansi_color=True if settings.no_color else None)
         self._poll = poll
+        self._again_s = again_s
         self.pane = LogsPane(source=source, about=about)
         self._name = title
-        self._footer = KeyFooter(self, self.keymap)
+        self._footer = ViewerFooter(self, self.keymap)
         for spec in settings.themes:
             self.register_theme(textual_theme(spec))
         if settings.theme in self.available_themes:
             self.theme = settings.theme
         ScrollBar.renderer = SolidScrollBarRender
         for action in ACTIONS:
-            if action.scope is PaneId.LOGS or action.id in ELSEWHERE:
+            if _works_here(action):
                 self._bind_keys(self.keymap[action.id])
 
     def _bind_keys(self, keys: tuple[str, ...]) -> None:
@@ -103,15 +118,14 @@ class LogViewer(HostApp, inherit_bindings=False):
     def _take_in(self) -> None:
         if self._poll():
             self.pane.sync()
+            if self._again_s is not None:
+                self.set_timer(self._again_s, self._take_in)
 
     def action_press(self, key: str) -> None:
         """Take the action that a key means: the pane's own before the others."""
         wanted = canonical_key(key)
         found = [
-            action
-            for action in ACTIONS
-            if wanted in self.keymap[action.id]
-            and (action.scope is PaneId.LOGS or action.id in ELSEWHERE)
+            action for action in ACTIONS if wanted in self.keymap[action.id] and _works_here(action)
         ]
         if found:
             self._perform(min(found, key=lambda action: action.scope is None).id)

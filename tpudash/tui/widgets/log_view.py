@@ -7,6 +7,7 @@ so nothing has to be measured but what is seen, however many lines there are.
 from __future__ import annotations
 
 from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len
@@ -37,6 +38,7 @@ SIDE_STEP: Final = 8
 WHEEL_LINES: Final = 3
 FOLLOW_INTERVAL_S: Final = 0.5
 """A page of lines that moves up is repainted as a whole, so it does that twice a second at most."""
+SHOW_FOUND_S: Final = 0.25
 MOST_CONTEXT: Final = 9
 
 
@@ -94,6 +96,7 @@ class LogView(Widget, can_focus=True):
         self._rest: Timer | None = None
         self._search_timer: Timer | None = None
         self._is_behind = False
+        self._shown_at = 0.0
         self._painter = LogPainter(self, plain=plain)
         self._scroll = LogScroll(self.lines, self._height_of)
         self._side = 0
@@ -193,8 +196,15 @@ class LogView(Widget, can_focus=True):
 
     def _search_on(self) -> None:
         self._search_timer = None
+        before = self.lines.top
         self.lines.search_on()
-        self._show_chosen()
+        now = monotonic()
+        is_due = now - self._shown_at >= SHOW_FOUND_S or not self.lines.is_searching
+        if is_due or self.lines.top != before:
+            self._shown_at = now
+            self._scroll.skip = 0
+            self.repaint()
+        self._keep_searching()
 
     def toggle_follow(self) -> None:
         """Stand still where it is, or go to the newest line and follow."""

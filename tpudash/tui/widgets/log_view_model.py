@@ -52,6 +52,8 @@ class LogLines:
         self._choice = Choice(Matcher(source, self._filter))
         self._context = 0
         self._anchor: tuple[Part, int] | None = None
+        self._wish: tuple[Part, int] | None = None
+        """Where the view would stand if the filter let it; kept until the user moves."""
         self._is_pending = False
         self._arrived = -1
         self._evicted = -1
@@ -100,6 +102,10 @@ class LogLines:
 
     @top.setter
     def top(self, spot: Spot | None) -> None:
+        self._wish = None
+        self._stand(spot)
+
+    def _stand(self, spot: Spot | None) -> None:
         self._top = self._valid(spot)
         if self._top is not None:
             part = self.parts[self._top.part]
@@ -139,6 +145,7 @@ class LogLines:
             revealed=before.revealed,
         )
         self._remember()
+        self._wish = self._wish or self._anchor
         for part in self.parts:
             part.forget()
         self.search_on()
@@ -218,9 +225,9 @@ class LogLines:
 
     def _restore(self) -> None:
         """Make `top` the line that was noted, or the one that is nearest to it now."""
-        anchor, self._anchor = self._anchor, None
+        anchor, self._anchor = self._wish or self._anchor, None
         if anchor is None:
-            self.top = self._valid(self.top) or self.first()
+            self._stand(self._valid(self._top) or self.first())
             return
         found = self._find(*anchor)
         self.is_lost = found is None
@@ -230,7 +237,7 @@ class LogLines:
         index, place = found
         self.make_ready(index)
         at = self.parts[index].index_at(place)
-        self.top = self.after(Spot(index, at - 1)) or self.last()
+        self._stand(self.after(Spot(index, at - 1)) or self.before(Spot(index, at)))
 
     def _find(self, part: Part, number: int) -> tuple[int, int] | None:
         """Return block and place of a row that was in a part's block; it may have been split."""
