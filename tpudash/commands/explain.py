@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tpudash.domain.failure import Failure
 
 MOST_BYTES = 8 * 1024 * 1024
+CHUNK_BYTES = 64 * 1024
 
 
 @click.command()
@@ -59,20 +61,33 @@ def _rows(failure: Failure) -> dict[str, object]:
 
 
 def _read(file: Path | None) -> tuple[str, str]:
-    """Return the text and where it came from; of a huge text only the end is read."""
+    """Return the text and where it came from; of a huge text only the end is kept."""
     if file is None or str(file) == "-":
         if sys.stdin.isatty():
             raise UsageError(
                 "no text to explain",
                 hint="name a file, or pipe a text: tpudash logs RUN | tpudash explain",
             )
-        return sys.stdin.buffer.read().decode("utf-8", "replace")[-MOST_BYTES:], "standard input"
+        return _end_of(sys.stdin.buffer), "standard input"
     try:
         with file.open("rb") as opened:
-            size = opened.seek(0, 2)
-            opened.seek(max(0, size - MOST_BYTES))
-            return opened.read().decode("utf-8", "replace"), str(file)
+            if opened.seekable():
+                size = opened.seek(0, 2)
+                opened.seek(max(0, size - MOST_BYTES))
+            return _end_of(opened), str(file)
     except OSError as error:
         raise UsageError(
             "the file can't be read", detail=f"{file}: {error.strerror or error}"
         ) from error
+
+
+def _end_of(stream: BinaryIO) -> str:
+    """Read to the end, be it far, and return what came last."""
+    kept: deque[bytes] = deque()
+    size = 0
+    while chunk := stream.read(CHUNK_BYTES):
+        kept.append(chunk)
+        size += len(chunk)
+        while size - len(kept[0]) >= MOST_BYTES:
+            size -= len(kept.popleft())
+    return b"".join(kept)[-MOST_BYTES:].decode("utf-8", "replace")

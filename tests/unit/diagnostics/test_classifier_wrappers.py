@@ -122,9 +122,9 @@ PAGES = {
     ),
     "404": (
         (
-            "<!DOCTYPE html><html lang=en><title>Error 404 (Not Found)!!1</title><p><b>404.</b> <ins>"
-            "That&#39;s an error.</ins><p>The requested URL <code>/v2/projects/p/locations/-/nodes"
-            "</code> was not found on this server."
+            "<!DOCTYPE html><html lang=en><title>Error 404 (Not Found)!!1</title><p><b>404.</b>"
+            " <ins>That&#39;s an error.</ins><p>The requested URL"
+            " <code>/v2/projects/p/locations/-/nodes</code> was not found on this server."
         ),
         ErrorClass.BAD_REQUEST,
     ),
@@ -150,8 +150,9 @@ def test_a_web_page(page: str, expected: ErrorClass) -> None:
 ADVICE = {
     "no quota project": (
         (
-            "403 Your application is authenticating by using local Application Default Credentials. The"
-            " tpu.googleapis.com API requires a quota project, which is not set by default."
+            "403 Your application is authenticating by using local Application Default"
+            " Credentials. The tpu.googleapis.com API requires a quota project, which is not set"
+            " by default."
         ),
         ErrorClass.PERMISSION,
         "gcloud auth application-default set-quota-project",
@@ -171,16 +172,16 @@ ADVICE = {
     ),
     "gcloud's own sign-in": (
         (
-            "ERROR: (gcloud.compute.tpus.tpu-vm.list) There was a problem refreshing your current auth"
-            " tokens: Reauthentication failed. cannot prompt during non-interactive execution."
+            "ERROR: (gcloud.compute.tpus.tpu-vm.list) There was a problem refreshing your current"
+            " auth tokens: Reauthentication failed. cannot prompt during non-interactive execution."
         ),
         ErrorClass.AUTH_EXPIRED,
         "gcloud auth login",
     ),
     "no project": (
         (
-            "ERROR: (gcloud.compute.tpus.tpu-vm.list) The required property [project] is not currently"
-            " set."
+            "ERROR: (gcloud.compute.tpus.tpu-vm.list) The required property [project] is not"
+            " currently set."
         ),
         ErrorClass.BAD_REQUEST,
         "gcloud config set project ID",
