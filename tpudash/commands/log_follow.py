@@ -89,7 +89,7 @@ class LogFollower:
         entries = await self._session.cloud.logging.list_entries(
             self._question.filter_from(start), newest_first=True, limit=limit
         )
-        return self._show(entries)
+        return self._show(entries[::-1])
 
     def _show(self, entries: Sequence[LogEntry]) -> int:
         fresh = []

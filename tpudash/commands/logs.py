@@ -221,7 +221,8 @@ async def _past(session: Session, question: LogQuestion) -> list[LogEntry]:
     )
     if not newest and question.target.run is not None:
         newest = await _archived(session, question)
-    return sorted(newest, key=lambda entry: entry.timestamp)[-question.limit :]
+    # Those of the same moment stay in the order in which they were written.
+    return sorted(newest[::-1], key=lambda entry: entry.timestamp)[-question.limit :]
 
 
 async def _archived(session: Session, question: LogQuestion) -> tuple[LogEntry, ...]:
@@ -235,7 +236,7 @@ async def _archived(session: Session, question: LogQuestion) -> tuple[LogEntry, 
     except TpudashError as error:
         click.echo(f"the run's bucket can't be read: {error}", err=True)
         return ()
-    return tuple(entry for entry in found if question.accepts(entry))
+    return tuple(entry for entry in found if question.accepts(entry))[::-1]
 
 
 def json_line(entry: LogEntry) -> str:

@@ -150,7 +150,8 @@ class LogTail:
             filter_ += f' AND timestamp<="{self._oldest.isoformat()}"'
         entries = await cloud.logging.list_entries(filter_, newest_first=True, limit=PAGE_ENTRIES)
         before = self._oldest
-        await self._take(entries)
+        # Those of the same moment stay in the order in which they were written.
+        await self._take(entries[::-1])
         is_last = len(entries) < PAGE_ENTRIES or self._oldest == before
         self._pages_left = 0 if is_last else self._pages_left - 1
 

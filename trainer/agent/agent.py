@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -47,6 +48,7 @@ _FLUSH_S = 5.0
 _HURRIED_FLUSH_S = 2.0
 _IDLE_CHECK_S = 30.0
 _COPY_EVERY_S = 60.0
+_STARTUP_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 class Agent:
@@ -148,7 +150,9 @@ class Agent:
         except OSError:
             return
         for line in lines:
-            self._shipper.submit("startup", text=line)
+            said_at = line.partition(" ")[0]
+            is_time = _STARTUP_TIME.fullmatch(said_at) is not None
+            self._shipper.submit("startup", text=line, ts=said_at if is_time else None)
 
     def _stand_by(self) -> AgentExit:
         """Wait on a worker that runs no command until the attempt is over."""
