@@ -68,7 +68,6 @@ UNREADABLE = {
     "garbage": b"\xff\xfe\x00garbage" * 10,
     "cut off": field(1, b"x" * 50)[:20],
     "no UTF-8": field(1, field(1, b"\xff\xfe\xfd")),  # the field of a log entry is another
-    "too deep": field(1, field(6, nested(3_000))),
 }
 
 
@@ -114,15 +113,56 @@ async def test_answers_that_are_no_messages(answer: bytes, fake: FakeGoogle) -> 
         fake.on(method, lambda _: answer)
     fake.on(f"{LOGGING}/ListLogEntries", lambda _: answer)
     async with asyncio.timeout(30), connected(fake.endpoint) as cloud:
-        if answer is not UNREADABLE["too deep"]:  # fields of no node are left aside
-            await unreachable(cloud.tpu.list_nodes(ZONE))
-            await unreachable(cloud.tpu.get_node(NAME))
-            with pytest.raises(OutcomeUnknownError):
-                await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
-            with pytest.raises(OutcomeUnknownError):
-                await cloud.tpu.delete_node(NAME)
+        await unreachable(cloud.tpu.list_nodes(ZONE))
+        await unreachable(cloud.tpu.get_node(NAME))
+        with pytest.raises(OutcomeUnknownError):
+            await cloud.tpu.create_node(ZONE, "demo-1", TEMPLATE)
+        with pytest.raises(OutcomeUnknownError):
+            await cloud.tpu.delete_node(NAME)
         if answer is not UNREADABLE["no UTF-8"]:
             await unreachable(cloud.logging.list_entries("x"))
+
+
+async def test_an_entry_that_is_nested_too_deep_hides_none_of_the_others(
+    fake: FakeGoogle,
+) -> None:
+    def entry(name: str, payload: bytes) -> bytes:
+        return field(1, field(12, b"projects/demo/logs/x") + field(4, name.encode()) + payload)
+
+    page = (
+        entry("before", field(3, b"a line"))
+        + entry("deep", field(6, nested(3_000)))
+        + entry("after", field(6, nested(3)))
+    )
+    fake.on(f"{LOGGING}/ListLogEntries", lambda _: page)
+
+    async def tail(_: Any) -> AsyncIterator[Any]:
+        yield entry("live", field(6, nested(200)))
+        await asyncio.get_running_loop().create_future()
+
+    fake.tail = tail
+    async with asyncio.timeout(30), connected(fake.endpoint) as cloud:
+        listed = await cloud.logging.list_entries("x")
+        assert [one.insert_id for one in listed] == ["before", "deep", "after"]
+        assert "nested too deep" in listed[1].text
+        assert listed[2].payload == {"a": {"a": {"a": {}}}}
+        batches = cloud.logging.tail("x")
+        await anext(batches)
+        live = await anext(batches)
+    assert [one.insert_id for one in live.entries] == ["live"]
+
+
+async def test_a_tail_of_garbage_is_given_up_with_a_reason(fake: FakeGoogle) -> None:
+    fake.on(f"{LOGGING}/ListLogEntries", lambda _: b"")
+
+    async def tail(_: Any) -> AsyncIterator[Any]:
+        yield b"\xff" * 20
+
+    fake.tail = tail
+    async with asyncio.timeout(30), connected(fake.endpoint) as cloud:
+        batches = cloud.logging.tail("x")
+        await anext(batches)
+        await unreachable(anext(batches))
 
 
 async def unreachable(asking: Any) -> UnreachableError:

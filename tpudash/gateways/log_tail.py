@@ -21,7 +21,7 @@ from tpudash.errors import TpudashError
 from tpudash.gateways.convert import to_datetime
 from tpudash.gateways.convert_log import entry_of, identity_of
 from tpudash.gateways.log_filters import all_of, since_filter
-from tpudash.gateways.paging import raw
+from tpudash.gateways.paging import unreadable
 from tpudash.gateways.protocols import TailBatch
 from tpudash.gateways.retry import RetryRules
 from tpudash.gateways.status import foreign_errors
@@ -252,10 +252,11 @@ class _Stream:
             raise self._gateway.caller.translated(error, "tail the log") from error
         if answer is _Event.OPENED:
             return answer
-        message = raw(answer)
-        if not hasattr(message, "entries"):
+        if answer is None:
+            raise self._gateway.caller.translated(unreadable(), "tail the log")
+        if not hasattr(answer, "entries"):
             raise StreamOverError("the service ended it")
-        return message
+        return answer
 
     async def close(self) -> None:
         if self._call is not None:

@@ -13,7 +13,7 @@ from tpudash.gateways.clients import ClientKind
 from tpudash.gateways.convert_log import entry_of
 from tpudash.gateways.log_tail import MOST_MISSED, Tail
 from tpudash.gateways.pace import Spend
-from tpudash.gateways.paging import all_pages, raw_page
+from tpudash.gateways.paging import all_pages, readable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,7 +56,9 @@ class GoogleLogging:
         """List entries as Google's own messages, at most `limit`."""
         if limit <= 0:
             return []
-        client = await self._clients.get(ClientKind.LOGS)
+        from tpudash.gateways.log_calls import list_page
+
+        channel = (await self._clients.get(ClientKind.LOGS)).transport.grpc_channel
         request = {
             "resource_names": [self._resource],
             "filter": filter_,
@@ -65,11 +67,8 @@ class GoogleLogging:
         }
 
         async def page(token: str, timeout_s: float) -> Any:
-            return await raw_page(
-                await client.list_log_entries(
-                    request={**request, "page_token": token}, timeout=timeout_s, retry=None
-                )
-            )
+            asked = {**request, "page_token": token}
+            return await readable(list_page(channel, asked, timeout_s))
 
         found: list[Any] = []
         empty = 0
@@ -111,8 +110,10 @@ class GoogleLogging:
 
     async def open_stream(self, requests: AsyncIterator[Any], timeout_s: float) -> Any:
         """Open one TailLogEntries stream; the caller reads and closes it."""
-        client = await self._clients.get(ClientKind.LOGS)
-        return await client.tail_log_entries(requests=requests, timeout=timeout_s, retry=None)
+        from tpudash.gateways.log_calls import open_tail
+
+        channel = (await self._clients.get(ClientKind.LOGS)).transport.grpc_channel
+        return await open_tail(channel, requests, timeout_s)
 
     @property
     def resource(self) -> str:

@@ -9,13 +9,13 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tpudash import cli
 from tpudash.commands import explain as explain_module
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 STOCKOUT = 'There is no more capacity in the zone "us-east1-a" [EID: 0x191e4b746b2c69a9]\n'
 
