@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
@@ -12,6 +13,7 @@ import pytest
 from google.cloud import monitoring_v3, tpu_v2
 from google.cloud.logging_v2 import types as logging_types
 
+from tests.contract.command_line import CommandLine
 from tests.contract.fake_google import LOGGING, TPU, FakeGoogle, FastClock, fake_google, refusal
 from tests.contract.fake_sign_in import (
     ACCOUNT,
@@ -22,16 +24,22 @@ from tests.contract.fake_sign_in import (
     write_key,
 )
 from tests.emulator_fixture import eventually
+from tpudash.config.settings import Intervals
 from tpudash.domain.failure import ErrorClass
 from tpudash.errors import NotAllowedError, TpudashError, UnreachableError
 from tpudash.gateways import tokens as tokens_module
 from tpudash.gateways.connection import Connection, ConnectionOptions
+from tpudash.pollers.link import Link
+from tpudash.pollers.poller_set import PollerSet, Tools
+from tpudash.store.snapshot import NODES, SourceState
+from tpudash.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from tpudash.gateways.protocols import Cloud
+    from tpudash.store.snapshot import SourceStatus
 
 LIST = f"{TPU}/ListNodes"
 SERIES = "/google.monitoring.v3.MetricService/ListTimeSeries"
@@ -311,3 +319,75 @@ async def refused(cloud: Cloud) -> NotAllowedError:
     assert caught.value.failure.error_class is ErrorClass.AUTH_EXPIRED
     assert "\n" not in str(caught.value)
     return caught.value
+
+
+class Console:
+    """What is behind a console that is signed in as a test has it."""
+
+    def __init__(self, google: FakeGoogle) -> None:
+        clock, self.store = FastClock(), Store()
+
+        def dial(_: str, interceptors: list[Any]) -> Any:
+            return grpc.aio.insecure_channel(google.endpoint, interceptors=interceptors)
+
+        def connect() -> Connection:
+            return Connection(ConnectionOptions(project="demo"), clock=clock, dial=dial)
+
+        tools = Tools(self.store, Link(self.store, connect, None, clock), clock, Random(1))
+        self._pollers = PollerSet(tools, Intervals(), self._no_runs)
+        self._task = asyncio.create_task(self._pollers.run())
+
+    async def _no_runs(self, _: Cloud, __: Store) -> tuple[()]:
+        return ()
+
+    @property
+    def nodes(self) -> SourceStatus:
+        return self.store.snapshot.sources[NODES]
+
+    async def reaches(self, state: SourceState) -> None:
+        await eventually(lambda: self.nodes.state is state, f"nodes are {state}", within=30)
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def test_a_console_stays_up_through_a_sign_in_that_ends_and_comes_back(
+    sign_in: FakeSignIn, google: FakeGoogle, tmp_path: Path
+) -> None:
+    node = tpu_v2.Node(name="projects/demo/locations/us-east1-b/nodes/n", state="READY")
+    google.on(LIST, lambda _: tpu_v2.ListNodesResponse(nodes=[node]))
+    console = Console(google)
+    try:
+        await console.reaches(SourceState.FAILING)
+        assert console.nodes.title == "nobody is signed in to Google Cloud"
+        assert console.nodes.hint == f"sign in with: {LOGIN}"
+        sign_in.lifetime_s = 1  # so short that each call renews the token
+        log_in(tmp_path)
+        await console.reaches(SourceState.OK)
+        sign_in.refusal = EXPIRED
+        await console.reaches(SourceState.FAILING)
+        assert console.nodes.title == "the Google sign-in is over"
+        assert console.nodes.hint == f"sign in again with: {LOGIN}"
+        assert console.nodes.last_success is not None
+        assert node.name in console.store.snapshot.nodes
+        log_in(tmp_path, "another")
+        sign_in.refusal = None
+        await console.reaches(SourceState.OK)
+        assert console.nodes.title == ""
+    finally:
+        await console.close()
+
+
+async def test_a_command_whose_sign_in_is_over_ends_with_three_lines(
+    sign_in: FakeSignIn, tmp_path: Path
+) -> None:
+    key = tmp_path / "key.json"
+    write_key(key, f"{sign_in.url}/token")
+    sign_in.refusal = (400, {"error": "invalid_grant", "error_description": "Invalid JWT"})
+    command = CommandLine(tmp_path, "")
+    command.environment |= {"GOOGLE_APPLICATION_CREDENTIALS": str(key), "NO_PROXY": "*"}
+    for arguments in (("nodes",), ("logs", "demo"), ("delete", "demo", "--yes")):
+        done = await command(*arguments)
+        assert done.is_refusal(3), (arguments, done)
+        assert "gcloud iam service-accounts keys create" in done.err

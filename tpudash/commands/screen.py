@@ -180,8 +180,20 @@ def console_settings(state: CliState, *, is_watch: bool) -> ConsoleSettings:
         ),
         no_color=traits.no_color,
         rotate_s=settings.rotate_s if is_watch else 0.0,
-        notices=(problem,) if problem else (),
+        notices=_notices(settings, problem, is_watch=is_watch),
     )
+
+
+def _notices(settings: Settings, problem: str, *, is_watch: bool) -> tuple[str, ...]:
+    """Return what is said once after the start."""
+    notices = [problem] if problem else []
+    is_google = settings.endpoint is None
+    if is_watch and is_google and not (settings.watch_impersonate or settings.impersonate):
+        notices.append(
+            "This screen is signed in with your own rights; it changes nothing. To watch with a"
+            " viewer's rights alone, name a service account: watch_impersonate in the settings."
+        )
+    return tuple(notices)
 
 
 def panes_of(names: tuple[str, ...]) -> tuple[Any, ...]:

@@ -25,7 +25,8 @@ def watch(state: CliState, panes: str | None, rotate: str | None) -> int:
     """Open the read-only screen, for a shared display.
 
     It is built without operations: there is no key, palette entry or command in it that could
-    change the cloud.
+    change the cloud. It asks for read-only access wherever Google offers that. The Cloud TPU API
+    offers none: the setting watch_impersonate names a viewer account to act as.
     """
     from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
 
@@ -36,5 +37,8 @@ def watch(state: CliState, panes: str | None, rotate: str | None) -> int:
         from tpudash.commands.durations import parse_duration
 
         state.flags["rotate_s"] = parse_duration(rotate).total_seconds()
+    if "impersonate" in state.flags:
+        # A flag says more than a setting, also than the one for watch mode alone.
+        state.flags["watch_impersonate"] = state.flags["impersonate"]
     begin_screen(state)
     return run_screen(ScreenParts(state))

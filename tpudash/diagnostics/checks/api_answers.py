@@ -37,6 +37,15 @@ def check(evidence: Evidence) -> Finding:
         advice = " ".join(hints) or "Check the network, the sign-in and the project."
         judged = ABOUT.failed if failing[0].name == NODES else ABOUT.warned
         return judged(evidence, text, advice=advice)
+    slowed = [status for status in known if status.state is SourceState.THROTTLED]
+    if slowed:
+        pace = ", ".join(f"{status.name} every {status.interval_s:.0f} s" for status in slowed)
+        return ABOUT.warned(
+            evidence,
+            f"Google wants fewer calls, so that some sources are asked less often now: {pace}",
+            advice="It passes by itself. Other programs may use the same quota; longer [intervals]"
+            " in the settings leave them more of it.",
+        )
     silent = [status.name for status in known if status.state is SourceState.WAITING]
     if silent or not known:
         return ABOUT.unknown(evidence, f"nothing was heard yet of {', '.join(silent or NEEDED)}")
