@@ -54,6 +54,15 @@ def test_api_answers(failing: tuple[str, ...], verdict: Verdict) -> None:
         assert f"ask for {failing[0]}" in finding.advice
 
 
+def test_a_source_that_is_throttled_is_told_with_its_pace() -> None:
+    store = healthy_store()
+    report_source(store, "nodes", SourceState.THROTTLED, interval_s=48.0)
+    finding = check_project("api_answers", store=store)
+    assert finding.verdict is WARN
+    assert "nodes every 48 s" in finding.evidence
+    assert finding.advice
+
+
 def test_what_was_never_heard_is_unknown() -> None:
     assert check_project("api_answers", store=Store()).verdict is UNKNOWN
     never = healthy_store()
