@@ -237,7 +237,7 @@ async def test_help_lists_every_action_with_its_key() -> None:
             if action.scope in {None, PaneId.NODES} and action.exists(it.app.situation):
                 assert action.help.split(",")[0][:30] in text, action.id
         await it.press("escape")
-        assert it.app.screen is it.app.main
+        assert not isinstance(it.app.screen_stack[-1], HelpScreen)
 
 
 async def test_details_show_every_field_and_mask_secrets() -> None:

@@ -222,7 +222,9 @@ async def _past(session: Session, question: LogQuestion) -> list[LogEntry]:
     if not newest and question.target.run is not None:
         newest = await _archived(session, question)
     # Those of the same moment stay in the order in which they were written.
-    return sorted(newest[::-1], key=lambda entry: entry.timestamp)[-question.limit :]
+    oldest_first = list(reversed(newest))
+    oldest_first.sort(key=lambda entry: entry.timestamp)
+    return oldest_first[-question.limit :]
 
 
 async def _archived(session: Session, question: LogQuestion) -> tuple[LogEntry, ...]:
