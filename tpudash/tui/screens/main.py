@@ -150,7 +150,8 @@ class MainScreen(Screen[None]):
         """Move ages and dollars on where they are visible."""
         self.tick_frame(now)
         for pane_id in self.visible_panes:
-            self.panes[pane_id].tick(now)
+            if self.panes[pane_id].is_mounted:
+                self.panes[pane_id].tick(now)
 
     def tick_frame(self, now: datetime) -> None:
         """Move on what goes on even while the display is paused."""
