@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LEAVE_ALTERNATE_SCREEN = b"\x1b[?1049l"
 SHOW_CURSOR = b"\x1b[?25h"
+HOME = "\x1b[H"
 
 
 @pytest.fixture
@@ -54,6 +55,7 @@ def test_the_demo_trains_is_preempted_resumed_and_deleted_at_80x24(
     demo.type("\r")
     demo.wait_for(row("demo-2", "READY"), within=60)
     demo.wait_for(row("demo", "TRAINING"), within=60)
+    demo.type(f"1{HOME}")
     demo.type("D")
     demo.wait_for("Type demo to confirm")
     demo.type("demo\r")
