@@ -32,6 +32,7 @@ _BEGINS: Final = (
     "Largest program allocations",
     "  + Exception Group Traceback",
 )
+_FIRST: Final = frozenset(begin[0] for begin in _BEGINS)
 
 
 class Fold(IntEnum):
@@ -109,7 +110,7 @@ class DumpFinder:
 
 def may_begin(text: str) -> bool:
     """Whether a line may be the first of a dump; a quick look at its beginning."""
-    return text.startswith(_BEGINS)
+    return text[:1] in _FIRST and text.startswith(_BEGINS)
 
 
 def _kind_of(text: str) -> _Kind | None:

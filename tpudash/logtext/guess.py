@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from tpudash.domain.log import Severity
 
@@ -46,32 +46,30 @@ _STARTS_WITH_WORD: Final = re.compile(rf"\[?(?P<word>{_NAMES})\b[\]: ]")
 _FINAL_OF_TRACEBACK: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?::|$)"
 )
+_LETTERS: Final = frozenset("DIWEF")
 _AFTER_MICROSECONDS: Final = frozenset(":] Z")
 _MAY_BEGIN: Final = frozenset("[0123456789IWEFDNC")
 
 
-class Claim(NamedTuple):
-    """What a line says of itself at its beginning.
+Claim: TypeAlias = tuple[Severity | None, int]
+"""What a line says of itself: its severity, if it names one, and where its message begins.
 
-    Attributes:
-        severity: The severity, or None if it names none.
-        start: Where its message begins, behind time, process id and place, so that the same
-            message of two workers is the same text from there on.
-    """
-
-    severity: Severity | None
-    start: int
-
-
-NO_CLAIM: Final = Claim(None, 0)
+Behind time, process id and place, the same message of two workers is the same text. A plain
+tuple, because this is asked of every line.
+"""
+NO_CLAIM: Final[Claim] = (None, 0)
 
 
 def claim_of(text: str) -> Claim:
     """Return what a line claims of itself."""
     first = text[:1]
+    if text[26:28] == ": " and text[29:30] == " " and text[28] in _LETTERS and text[4] == "-":
+        # TensorFlow's own, which is most of what is ever said.
+        place = text.find("] ", 30, 150)
+        return (_WORDS[text[28]], 30 if place < 0 else place + 2)
     if first not in _MAY_BEGIN:
         if ("Err" in text or "Exc" in text) and _FINAL_OF_TRACEBACK.match(text):
-            return Claim(Severity.ERROR, 0)
+            return (Severity.ERROR, 0)
         return NO_CLAIM
     if first.isdigit() or (first == "[" and text[1:2].isdigit()):
         found = _STARTS_WITH_MOMENT.match(text)
@@ -80,8 +78,8 @@ def claim_of(text: str) -> Claim:
     else:
         found = _STARTS_WITH_WORD.match(text)
         if found is not None:
-            return Claim(_WORDS[found["word"]], 0)
-        return Claim(Severity.ERROR, 0) if _FINAL_OF_TRACEBACK.match(text) else NO_CLAIM
+            return (_WORDS[found["word"]], 0)
+        return (Severity.ERROR, 0) if _FINAL_OF_TRACEBACK.match(text) else NO_CLAIM
     if found is None:
         return NO_CLAIM
     letter = found["letter"]
@@ -89,12 +87,12 @@ def claim_of(text: str) -> Claim:
         letter = found["word"]
     end = found.end()
     place = text.find("] ", end, end + 120)
-    return Claim(_WORDS[letter] if letter else None, end if place < 0 else place + 2)
+    return (_WORDS[letter] if letter else None, end if place < 0 else place + 2)
 
 
 def guess_severity(text: str) -> Severity | None:
     """Return the severity that a line claims at its beginning, or None if it claims none."""
-    return claim_of(text).severity
+    return claim_of(text)[0]
 
 
 def guess_moment(text: str, year: int) -> datetime | None:

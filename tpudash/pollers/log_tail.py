@@ -40,7 +40,7 @@ PAST_PAUSE_S: Final = 3.0
 GAP: Final = timedelta(seconds=30)
 """Entries may arrive late, so the tail begins a little before the newest one that is known."""
 HEARTBEAT_S: Final = 10.0
-ENTRIES_AT_ONCE: Final = 250
+ENTRIES_AT_ONCE: Final = 50
 """Entries that are taken in before keys are heard again."""
 
 

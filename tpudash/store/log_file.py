@@ -241,12 +241,12 @@ class LogFile:
         for place, raw in lines:
             entry = entry_of_line(_text(raw))
             source = self._source_of(entry, folds)
-            prepared = prepare(entry)
+            _, text, rank, start = prepare(entry)
             if entry.timestamp != UNKNOWN_TIME:
                 micros = micros_of(entry.timestamp)
-            fold = folds.take(place, micros, prepared.text, source, prepared.start)
-            mark = mark_of(prepared.rank, entry.event)
-            if fold is Fold.HEAD and prepared.text.startswith(("Trace", "***")):
+            fold = folds.take(place, micros, text, source, start)
+            mark = mark_of(rank, entry.event)
+            if fold is Fold.HEAD and text.startswith(("Trace", "***")):
                 mark = max(mark, _ERROR_RANK)
             rows.append((micros, place, source.number, mark, fold, place, len(raw), 0))
         block.fill(rows)
@@ -273,7 +273,7 @@ class LogFile:
         known = self._cache.get(number)
         if known is None:
             entry = entry_of_line(_text(self._read(number, block.lengths[at])))
-            data = prepare(entry).data
+            data = prepare(entry)[0]
             source = self._sources[block.sources[at]]
             micros = 0 if entry.timestamp == UNKNOWN_TIME else block.times[at]
             known = line_of(data, number, micros, source, block.marks[at])
@@ -283,14 +283,18 @@ class LogFile:
     def block_text(self, block: LogBlock) -> BlockText:
         """Return the texts of a chunk in one piece, in small letters, as they are in the file."""
         self.load(block)
-        if not block.numbers:
-            return BlockText(b"", (), (), ())
-        first = block.numbers[0]
-        length = block.numbers[-1] + block.lengths[-1] - first
-        data = self._read(first, length)
-        starts = [number - first for number in block.numbers]
-        ends = [start + size for start, size in zip(starts, block.lengths, strict=True)]
-        return BlockText(data.lower(), starts, ends, range(len(starts)))
+        numbers, lengths = block.numbers, block.lengths
+        if not numbers:
+            return BlockText(b"", lambda: ((), (), ()))
+        first = numbers[0]
+        data = self._read(first, numbers[-1] + lengths[-1] - first)
+
+        def index() -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+            starts = [number - first for number in numbers]
+            ends = [start + size for start, size in zip(starts, lengths, strict=True)]
+            return starts, ends, range(len(starts))
+
+        return BlockText(data.lower(), index)
 
     def may_hold(self, block: LogBlock, needles: Sequence[bytes]) -> bool:
         """Whether some words may be in a chunk; looks at its bytes only.

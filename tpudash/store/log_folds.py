@@ -17,13 +17,25 @@ MOST_REMEMBERED: Final = 4_096
 MOST_WORKERS: Final = 8_192
 
 
-@dataclass(slots=True)
 class _Said:
     """What one worker of a slice said last, and who else said it."""
 
-    head: int
-    micros: int
-    workers: set[str]
+    __slots__ = ("head", "micros", "others", "worker")
+
+    def __init__(self, head: int, micros: int, worker: str) -> None:
+        self.head = head
+        self.micros = micros
+        self.worker = worker
+        self.others: set[str] | None = None
+
+    def take(self, worker: str) -> int:
+        """Note that another worker said it too; 0 if it had said so, else how many now did."""
+        if self.others is None:
+            self.others = set()
+        if worker == self.worker or worker in self.others:
+            return 0
+        self.others.add(worker)
+        return len(self.others) + 1
 
 
 @dataclass(slots=True)
@@ -93,18 +105,15 @@ class LogFolds:
     def _take_same(self, group: _Group, number: int, micros: int, text: str, worker: str) -> Fold:
         key = hash(text)
         said = group.said.get(key)
-        if (
-            said is not None
-            and worker not in said.workers
-            and abs(micros - said.micros) <= SAME_WITHIN_MICROS
-        ):
-            said.workers.add(worker)
-            self.infos.setdefault(said.head, FoldInfo()).workers = len(said.workers)
-            return Fold.SAME
+        if said is not None and abs(micros - said.micros) <= SAME_WITHIN_MICROS:
+            count = said.take(worker)
+            if count:
+                self.infos.setdefault(said.head, FoldInfo()).workers = count
+                return Fold.SAME
         if said is not None:
             del group.said[key]
         elif len(group.said) >= MOST_REMEMBERED:
             newer = list(group.said.items())[MOST_REMEMBERED // 2 :]
             group.said = dict(newer)
-        group.said[key] = _Said(number, micros, {worker})
+        group.said[key] = _Said(number, micros, worker)
         return Fold.NONE

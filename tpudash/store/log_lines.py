@@ -6,6 +6,7 @@ Two logs are read in this way: the entries that sources sent (`log_ring`), and a
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -14,7 +15,7 @@ from tpudash.domain.log import Severity
 from tpudash.logtext.dumps import Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tpudash.domain.log import LogEntry
 
@@ -180,15 +181,29 @@ class BlockText(NamedTuple):
 
     Attributes:
         data: The texts in small letters, as UTF-8, and maybe others between them.
-        starts: Where rows begin in it, ascending.
-        ends: Where they end.
-        rows: Which rows of the block these are.
+        where: Returns where rows begin in it (ascending), where they end, and which rows these are;
+            asked only once something was found.
     """
 
     data: bytes
-    starts: Sequence[int]
-    ends: Sequence[int]
-    rows: Sequence[int]
+    where: Callable[[], tuple[Sequence[int], Sequence[int], Sequence[int]]]
+
+    def rows_holding(self, needle: bytes) -> set[int]:
+        """Return the rows in whose bytes a needle is."""
+        found: set[int] = set()
+        data = self.data
+        at = data.find(needle)
+        if at < 0:
+            return found
+        starts, ends, rows = self.where()
+        while at >= 0:
+            row = bisect_right(starts, at) - 1
+            if row >= 0 and at + len(needle) <= ends[row]:
+                found.add(rows[row])
+                at = data.find(needle, ends[row])
+            else:
+                at = data.find(needle, at + 1)
+        return found
 
 
 class LogLinesSource(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -26,14 +26,11 @@ _INFO: Final = 2
 _CLAIMED_LIMIT: Final = 300
 
 
-class Prepared(NamedTuple):
-    """An entry that is ready to be kept."""
+Prepared: TypeAlias = tuple[bytes, str, int, int]
+"""An entry that is ready to be kept: its record, its text, its rank, where its message begins.
 
-    data: bytes
-    text: str
-    rank: int
-    start: int = 0
-    """Where the message begins, behind the time that the text itself names."""
+A plain tuple, because one is made of every entry.
+"""
 
 
 def micros_of(time: datetime) -> int:
@@ -57,15 +54,15 @@ def prepare(entry: LogEntry) -> Prepared:
         payload = _json(entry.payload)
         shown = clean_text(describe_event(entry.payload)) or text or clean_text(payload)
         parts = (identity_of(entry), shown, text, payload)
-        return Prepared(SEPARATOR.join(parts).encode("utf-8", "replace"), shown, rank)
-    claim = claim_of(text if len(text) <= _CLAIMED_LIMIT else text[:_CLAIMED_LIMIT])
-    if claim.severity is not None and rank <= _INFO:
-        rank = max(rank, RANKS[claim.severity])
+        return SEPARATOR.join(parts).encode("utf-8", "replace"), shown, rank, 0
+    severity, start = claim_of(text if len(text) <= _CLAIMED_LIMIT else text[:_CLAIMED_LIMIT])
+    if severity is not None and rank <= _INFO:
+        rank = max(rank, RANKS[severity])
     insert_id = entry.insert_id
     if not insert_id.isprintable():
         insert_id = identity_of(entry)
     data = f"{insert_id}{SEPARATOR}{text}".encode("utf-8", "replace")
-    return Prepared(data, text, rank, claim.start)
+    return data, text, rank, start
 
 
 def identity_of(entry: LogEntry) -> str:

@@ -40,6 +40,7 @@ MOST_SOURCES: Final = 60_000
 LOOKED_AT_FOR_DOUBLES: Final = 8
 MOST_OLDER_EVENTS: Final = 5_000
 _ERROR: Final = RANKS[Severity.ERROR]
+MOST_AT_ONCE: Final = 4 * 1024 * 1024
 _RANKS: Final = 0x0F
 _TIME: Final = attrgetter("timestamp")
 
@@ -119,8 +120,7 @@ class LogRing:
             self._settle()
             if self._is_known(entry, micros, known_by):
                 return False
-        prepared = prepare(entry)
-        data, text, mark, start = prepared
+        data, text, mark, start = prepare(entry)
         source = self._source_of(entry)
         number = self.arrived
         self.arrived += 1
@@ -190,7 +190,7 @@ class LogRing:
         known = self._read(block, place).entry
         if known.node_id != entry.node_id or known.insert_id != identity_of(entry):
             return False
-        return bool(known.insert_id) or known.text == prepare(entry).text
+        return bool(known.insert_id) or known.text == prepare(entry)[1]
 
     def _source_of(self, entry: LogEntry) -> LogSource:
         key = (
@@ -262,23 +262,29 @@ class LogRing:
 
     def block_text(self, block: LogBlock) -> BlockText:
         """Return the texts of a block in one piece, in small letters."""
-        count = len(block)
-        if not count:
-            return BlockText(b"", (), (), ())
         addresses, lengths = block.addresses, block.lengths
-        order: Sequence[int] = range(count)
+        order: Sequence[int] = range(len(block))
+        if not order:
+            return BlockText(b"", lambda: ((), (), ()))
         if block.is_mixed:
             order = sorted(order, key=addresses.__getitem__)
         first, last = addresses[order[0]], addresses[order[-1]]
         span = last - first + lengths[order[-1]]
-        if first >> SEGMENT_BITS == last >> SEGMENT_BITS and span <= 2 * sum(lengths):
+        is_one_piece = first >> SEGMENT_BITS == last >> SEGMENT_BITS and span <= MOST_AT_ONCE
+        if is_one_piece:
             data = self.spool.read(first, span)
-            starts = [addresses[at] - first for at in order]
         else:
             data = b"".join(self.spool.read(addresses[at], lengths[at]) for at in order)
-            starts = [0, *accumulate(lengths[at] for at in order)][:-1]
-        ends = [start + lengths[at] for start, at in zip(starts, order, strict=True)]
-        return BlockText(data.lower(), starts, ends, order)
+
+        def index() -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+            if is_one_piece:
+                starts = [addresses[at] - first for at in order]
+            else:
+                starts = [0, *accumulate(lengths[at] for at in order)][:-1]
+            ends = [start + lengths[at] for start, at in zip(starts, order, strict=True)]
+            return starts, ends, order
+
+        return BlockText(data.lower(), index)
 
     def load(self, block: LogBlock) -> None:
         """Do nothing: the columns are always there."""

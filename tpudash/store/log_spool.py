@@ -33,6 +33,7 @@ class _Segment:
     """A part of the spool: what is in its file, and then what is still in memory."""
 
     file: IO[bytes] | None
+    base: int = 0
     written: int = 0
     waiting: bytearray = field(default_factory=bytearray)
     alive: int = 0
@@ -54,6 +55,8 @@ class LogSpool:
         self._max_bytes = max_bytes
         self._segments: dict[int, _Segment] = {}
         self._newest = -1
+        self._current: _Segment | None = None
+        """The segment that texts are put into; None if the next one begins another."""
         self._segment_bytes = max(_LEAST_SEGMENT, max_bytes // SEGMENTS)
         self.problem = ""
 
@@ -77,14 +80,17 @@ class LogSpool:
 
     def put(self, data: bytes) -> int:
         """Keep a text and return its address."""
-        segment = self._segments.get(self._newest)
-        if segment is None or self._is_full(segment):
+        segment = self._current
+        if segment is None:
             segment = self._next_segment()
-        address = self._newest << SEGMENT_BITS | (segment.written + len(segment.waiting))
-        segment.waiting += data
+        waiting = segment.waiting
+        address = segment.base | (segment.written + len(waiting))
+        waiting += data
         segment.alive += 1
-        if len(segment.waiting) >= _BUFFER:
+        if len(waiting) >= _BUFFER:
             self._flush(segment)
+            if self._is_full(segment):
+                self._current = None
         return address
 
     def read(self, address: int, length: int) -> bytes:
@@ -132,8 +138,8 @@ class LogSpool:
             if before.alive <= 0:
                 self._drop(self._newest)
         self._newest += 1
-        segment = _Segment(self._open())
-        self._segments[self._newest] = segment
+        segment = _Segment(self._open(), self._newest << SEGMENT_BITS)
+        self._segments[self._newest] = self._current = segment
         return segment
 
     def _open(self) -> IO[bytes] | None:
@@ -166,7 +172,8 @@ class LogSpool:
         """Go on in a segment that never touches the disk."""
         if self._segments.get(self._newest) is segment:
             self._newest += 1
-            self._segments[self._newest] = _Segment(None)
+            self._current = _Segment(None, self._newest << SEGMENT_BITS)
+            self._segments[self._newest] = self._current
 
     def _pread(self, segment: _Segment, at: int, length: int) -> bytes:
         if segment.file is None:

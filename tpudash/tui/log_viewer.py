@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.keys import _character_to_key
@@ -14,6 +15,7 @@ from tpudash.tui.action import Situation
 from tpudash.tui.actions import ACTIONS
 from tpudash.tui.handlers import copy_text
 from tpudash.tui.pane import HostApp, PaneId, ViewContext, ViewOptions
+from tpudash.tui.terminal import resume_collecting
 from tpudash.tui.theming import textual_theme
 from tpudash.tui.widgets.footer import KeyFooter
 from tpudash.tui.widgets.logs_pane import LogsPane
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from tpudash.tui.action import Action
     from tpudash.tui.settings import ConsoleSettings
 
+STYLES: Final = Path(__file__).parent / "styles"
 POLL_S: Final = 0.25
 ELSEWHERE: Final = frozenset({"copy", "help", "quit"})
 """What works here of what works everywhere in the console."""
@@ -56,7 +59,7 @@ class LogViewer(HostApp, inherit_bindings=False):
     """
 
     TITLE = "tpudash logs"
-    CSS_PATH: ClassVar[Any] = ["styles/console.tcss", "styles/dialogs.tcss"]
+    CSS_PATH: ClassVar[Any] = [STYLES / "console.tcss", STYLES / "dialogs.tcss"]
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[Any] = []
     AUTO_FOCUS = ""
@@ -112,6 +115,7 @@ class LogViewer(HostApp, inherit_bindings=False):
         self.pane.add_class("-current")
         self.pane.view.focus()
         self._footer.update(self.situation)
+        self.call_after_refresh(resume_collecting)
         self.set_interval(POLL_S, self._take_in)
         self.set_interval(1.0, lambda: self.pane.tick(self.context.now()))
 

@@ -57,14 +57,14 @@ def test_times(text: str, moment: datetime | None) -> None:
 def test_the_message_of_two_workers_is_the_same_text() -> None:
     one = "2026-12-01 08:00:00.123456: I tensorflow/x.cc:3] the same"
     two = "I1201 08:00:07.000001 4711 x.cc:3] the same"
-    assert {text[claim_of(text).start :] for text in (one, two)} == {"the same"}
+    assert {text[claim_of(text)[1] :] for text in (one, two)} == {"the same"}
 
 
 @given(st.text(max_size=60))
 def test_any_line_is_an_entry(text: str) -> None:
     entry = entry_of_line(text)
     assert entry.timestamp.tzinfo is not None
-    assert claim_of(text).start <= len(text)
+    assert claim_of(text)[1] <= len(text)
 
 
 JSON = st.recursive(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from tpudash.tui.widgets.log_view_text import LogRow
@@ -10,7 +9,7 @@ from tpudash.tui.widgets.log_view_text import LogRow
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tpudash.store.log_lines import BlockText, LogBlock, LogLinesSource, LogSource
+    from tpudash.store.log_lines import LogBlock, LogLinesSource, LogSource
     from tpudash.tui.widgets.log_view_filter import LogFilter, Term
 
 REGEX_ROWS: Final = 64
@@ -105,7 +104,7 @@ class Matcher:
     def _holding_needles(self, block: LogBlock, places: Sequence[int]) -> Sequence[int]:
         text = self._source.block_text(block)
         for needle in self.needles:
-            found = _rows_holding(text, needle)
+            found = text.rows_holding(needle)
             places = [at for at in places if at in found]
         return places
 
@@ -129,18 +128,3 @@ def _meeting(term: Term, rows: list[tuple[int, LogRow]]) -> list[tuple[int, LogR
         return rows
     is_found = pattern.find_in([row.text for _, row in rows])
     return [pair for pair, found in zip(rows, is_found, strict=True) if found != term.is_inverse]
-
-
-def _rows_holding(text: BlockText, needle: bytes) -> set[int]:
-    """Return the rows in whose bytes a needle is; at most one look into each row."""
-    found: set[int] = set()
-    data, starts, ends, rows = text
-    at = data.find(needle)
-    while at >= 0:
-        index = bisect_right(starts, at) - 1
-        if index >= 0 and at + len(needle) <= ends[index]:
-            found.add(rows[index])
-            at = data.find(needle, ends[index])
-        else:
-            at = data.find(needle, at + 1)
-    return found

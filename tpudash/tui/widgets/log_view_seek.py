@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tpudash.tui.widgets.log_view import LogView
     from tpudash.tui.widgets.log_view_model import Spot
 
-SLICE_S: Final = 0.03
-SEARCH_PAUSE_S: Final = 0.005
+SLICE_S: Final = 0.04
+SEARCH_PAUSE_S: Final = 0.002
 
 
 class LogSeeker:

@@ -144,7 +144,7 @@ class LogRow:
 
 def row_of(entry: LogEntry, number: int = 0) -> LogRow:
     """Return the row of an entry that is in no log."""
-    prepared = prepare(entry)
+    data, _, rank, _ = prepare(entry)
     source = LogSource(
         0,
         entry.node_id,
@@ -154,8 +154,8 @@ def row_of(entry: LogEntry, number: int = 0) -> LogRow:
         entry.attempt,
         entry.stream,
     )
-    mark = mark_of(prepared.rank, entry.event)
-    return LogRow(line_of(prepared.data, number, micros_of(entry.timestamp), source, mark))
+    mark = mark_of(rank, entry.event)
+    return LogRow(line_of(data, number, micros_of(entry.timestamp), source, mark))
 
 
 def one_line(text: str) -> str:
