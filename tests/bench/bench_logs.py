@@ -78,7 +78,7 @@ def bench_ring(home: Path) -> None:
     folder.mkdir()
     command = [sys.executable, "-m", "tests.bench.log_console", str(MILLION), str(folder)]
     terminal = Terminal(command, environment(home))
-    latencies = []
+    latencies: list[float] = []
     try:
         terminal.wait_for(b"message number")
         while not (folder / "done.json").exists():

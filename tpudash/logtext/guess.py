@@ -62,32 +62,34 @@ NO_CLAIM: Final[Claim] = (None, 0)
 
 def claim_of(text: str) -> Claim:
     """Return what a line claims of itself."""
-    first = text[:1]
     if text[26:28] == ": " and text[29:30] == " " and text[28] in _LETTERS and text[4] == "-":
         # TensorFlow's own, which is most of what is ever said.
-        place = text.find("] ", 30, 150)
-        return (_WORDS[text[28]], 30 if place < 0 else place + 2)
-    if first not in _MAY_BEGIN:
-        if ("Err" in text or "Exc" in text) and _FINAL_OF_TRACEBACK.match(text):
-            return (Severity.ERROR, 0)
-        return NO_CLAIM
-    if first.isdigit() or (first == "[" and text[1:2].isdigit()):
+        return (_WORDS[text[28]], _behind_place(text, 30))
+    first, second = text[:1], text[1:2]
+    if first.isdigit() or (first == "[" and second.isdigit()):
         found = _STARTS_WITH_MOMENT.match(text)
-    elif text[1:2].isdigit():
+    elif second.isdigit() and first in _MAY_BEGIN:
         found = _GLOG.match(text)
     else:
-        found = _STARTS_WITH_WORD.match(text)
-        if found is not None:
-            return (_WORDS[found["word"]], 0)
-        return (Severity.ERROR, 0) if _FINAL_OF_TRACEBACK.match(text) else NO_CLAIM
+        return (_claim_of_words(text, first), 0)
     if found is None:
         return NO_CLAIM
-    letter = found["letter"]
-    if letter is None and found.re is _STARTS_WITH_MOMENT:
-        letter = found["word"]
-    end = found.end()
-    place = text.find("] ", end, end + 120)
-    return (_WORDS[letter] if letter else None, end if place < 0 else place + 2)
+    said = found["letter"] or (found["word"] if found.re is _STARTS_WITH_MOMENT else None)
+    return (_WORDS[said] if said else None, _behind_place(text, found.end()))
+
+
+def _claim_of_words(text: str, first: str) -> Severity | None:
+    if first in _MAY_BEGIN:
+        found = _STARTS_WITH_WORD.match(text)
+        if found is not None:
+            return _WORDS[found["word"]]
+    is_likely = "Err" in text or "Exc" in text or first in _MAY_BEGIN
+    return Severity.ERROR if is_likely and _FINAL_OF_TRACEBACK.match(text) else None
+
+
+def _behind_place(text: str, start: int) -> int:
+    place = text.find("] ", start, start + 120)
+    return start if place < 0 else place + 2
 
 
 def guess_severity(text: str) -> Severity | None:

@@ -7,7 +7,6 @@ so nothing has to be measured but what is seen, however many lines there are.
 from __future__ import annotations
 
 from itertools import islice
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len
@@ -17,12 +16,13 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tpudash.tui.widgets.log_view_filter import LogFilter, parse_filter, parse_search
-from tpudash.tui.widgets.log_view_find import find_mark, find_text
+from tpudash.tui.widgets.log_view_choose import LogChoices
+from tpudash.tui.widgets.log_view_filter import LogFilter
+from tpudash.tui.widgets.log_view_jumps import LogJumps
 from tpudash.tui.widgets.log_view_model import LogLines, Spot
 from tpudash.tui.widgets.log_view_paint import TIME_WIDTH, LogFrame, LogPainter
 from tpudash.tui.widgets.log_view_scroll import LogScroll
-from tpudash.tui.widgets.log_view_seek import SEARCH_PAUSE_S, LogSeeker
+from tpudash.tui.widgets.log_view_seek import LogSeeker
 from tpudash.tui.widgets.log_view_text import MAX_LINES, LogRow
 
 if TYPE_CHECKING:
@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     from textual import events
     from textual.timer import Timer
 
-    from tpudash.store.log_lines import LogLinesSource, LogSource
+    from tpudash.store.log_lines import LogLinesSource
 
 SIDE_STEP: Final = 8
 WHEEL_LINES: Final = 3
 FOLLOW_INTERVAL_S: Final = 0.5
 """A page of lines that moves up is repainted as a whole, so it does that twice a second at most."""
-SHOW_FOUND_S: Final = 0.25
-MOST_CONTEXT: Final = 9
 
 
 class LogView(Widget, can_focus=True):
@@ -55,6 +53,10 @@ class LogView(Widget, can_focus=True):
         search: What is searched and highlighted beside the filter.
         bookmarks: Marked lines by number, with their times in microseconds.
         tags: Words that are set before a line, by its number.
+        choices: Chooses which lines are shown.
+        is_one_run: Whether all lines are of one run, so that attempt and worker name them.
+        jumps: Goes to lines of some kind.
+        seeker: Runs the searches of jumps.
         empty_text: What is shown when there is no line.
     """
 
@@ -91,16 +93,16 @@ class LogView(Widget, can_focus=True):
         self.tags: Mapping[int, str] = {}
         self.empty_text = ""
         self.seeker = LogSeeker(self)
+        self.jumps = LogJumps(self)
+        self.choices = LogChoices(self)
         self._now = now
         self._follow_interval_s = follow_interval_s
         self._rest: Timer | None = None
-        self._search_timer: Timer | None = None
         self._is_behind = False
-        self._shown_at = 0.0
         self._painter = LogPainter(self, plain=plain)
         self._scroll = LogScroll(self.lines, self._height_of)
         self._side = 0
-        self._is_one_run = False
+        self.is_one_run = False
         self._marked: LogRow | None = None
         self._last_visible: Spot | None = None
         self._page: list[Strip] | None = None
@@ -125,7 +127,7 @@ class LogView(Widget, can_focus=True):
         was_full = self._fills_page()
         if not self.lines.sync(standing=not self.following):
             return
-        self._keep_searching()
+        self.choices.keep_looking()
         if self.following:
             self._follow()
         elif self.lines.is_lost:
@@ -152,63 +154,14 @@ class LogView(Widget, can_focus=True):
                 self._rest = self.set_timer(self._follow_interval_s, self._catch_up)
         self._is_behind = False
 
-    def show_matching(self, text: str) -> LogFilter:
-        """Show only lines that pass a filter as it was typed."""
-        found = parse_filter(text)
-        self.lines.set_filter(found)
-        self._show_chosen()
-        return found
-
-    def show_scope(
-        self, scope: Callable[[LogSource], bool] | None, *, is_one_run: bool = False
-    ) -> None:
-        """Show only lines of something, before any filter.
-
-        Args:
-            scope: Whose lines to show, or None for all.
-            is_one_run: Whether these are lines of one run.
-        """
-        self._is_one_run = is_one_run
-        self.lines.set_scope(scope)
-        self._show_chosen()
-
-    def toggle_folding(self) -> None:
-        """Open all folds, or close them."""
-        self.lines.set_folding(on=not self.lines.folding)
-        self._show_chosen()
-
-    def change_context(self, step: int) -> int:
-        """Show more or fewer lines beside those that pass the filter; returns how many."""
-        rows = min(MOST_CONTEXT, max(0, self.lines.context + step))
-        self.lines.set_context(rows)
-        self._show_chosen()
-        return rows
-
-    def _show_chosen(self) -> None:
-        """Show what was found so far, and go on looking once pending keys were heard."""
+    def show_chosen(self) -> None:
+        """Paint what is shown now, after another choice of lines."""
         self._scroll.skip = 0
         self.repaint()
-        self._keep_searching()
-
-    def _keep_searching(self) -> None:
-        if self.lines.is_searching and self._search_timer is None and self.is_attached:
-            self._search_timer = self.set_timer(SEARCH_PAUSE_S, self._search_on)
-
-    def _search_on(self) -> None:
-        self._search_timer = None
-        before = self.lines.top
-        self.lines.search_on()
-        now = monotonic()
-        is_due = now - self._shown_at >= SHOW_FOUND_S or not self.lines.is_searching
-        if is_due or self.lines.top != before:
-            self._shown_at = now
-            self._scroll.skip = 0
-            self.repaint()
-        self._keep_searching()
 
     def toggle_follow(self) -> None:
         """Stand still where it is, or go to the newest line and follow."""
-        self._settle()
+        self.settle()
         self.following = not self.following
         if self.following:
             self._marked = None
@@ -232,56 +185,6 @@ class LogView(Widget, can_focus=True):
             self._page = None
             self.refresh(Region(1, 0, TIME_WIDTH, self.size.height))
 
-    # Jumping.
-
-    def jump(self, what: str, step: int, missed: Callable[[], None] | None = None) -> None:
-        """Go to the next line of some kind (`MARK_TESTS`): newer for 1, older for -1."""
-        start = self._start_of_jump(step)
-        if start is not None:
-            self.seeker.seek(find_mark(self.lines, what, start, step), missed)
-
-    def begin_search(self, text: str) -> LogFilter:
-        """Highlight what is searched, wherever it is in sight."""
-        self.search = parse_search(text)
-        self.repaint()
-        return self.search
-
-    def jump_to_found(self, step: int, missed: Callable[[], None] | None = None) -> None:
-        """Go to the next line that the search finds, also if it is folded away."""
-        start = self._start_of_jump(step)
-        if start is not None and self.search.terms:
-            self.seeker.seek(find_text(self.lines, self.search, start, step), missed)
-
-    def go_to_line(self, number: int, micros: int) -> bool:
-        """Go to a line by its number and time; False if it is not held any more."""
-        spot = self.lines.spot_of(number, micros)
-        if spot is not None:
-            self.show_spot(spot)
-        return spot is not None
-
-    def toggle_bookmark(self) -> bool | None:
-        """Mark the line that was jumped to, else the last visible one, or unmark it."""
-        row = self.current
-        if row is None:
-            return None
-        is_new = row.number not in self.bookmarks
-        if is_new:
-            self.bookmarks[row.number] = row.line.micros
-        else:
-            del self.bookmarks[row.number]
-        self.repaint()
-        return is_new
-
-    def jump_to_bookmark(self) -> bool:
-        """Go to the next newer bookmark, after the newest to the oldest; False without one."""
-        row = self.current
-        here = (row.line.micros, row.number) if row else (0, 0)
-        marks = sorted((micros, number) for number, micros in self.bookmarks.items())
-        for micros, number in [*(mark for mark in marks if mark > here), *marks]:
-            if self.go_to_line(number, micros):
-                return True
-        return False
-
     def visible_rows(self) -> list[LogRow]:
         """Return the lines that are on the screen now."""
         self._strips()
@@ -291,6 +194,11 @@ class LogView(Widget, can_focus=True):
                 break
             rows.append(row)
         return rows
+
+    @property
+    def last_visible(self) -> Spot | None:
+        """The newest line on the screen."""
+        return self._last_visible
 
     @property
     def marked(self) -> LogRow | None:
@@ -310,7 +218,7 @@ class LogView(Widget, can_focus=True):
 
     def action_scroll_lines(self, count: int) -> None:
         """Move by so many rows of the screen; negative is towards older lines."""
-        self._settle()
+        self.settle()
         self._scroll.move(count)
         at_end = self._scroll.clamp(self.size.height)
         self.following = count > 0 and at_end
@@ -375,20 +283,7 @@ class LogView(Widget, can_focus=True):
         self.lines.hold(standing=not self.following)
         self.repaint()
 
-    def _start_of_jump(self, step: int) -> Spot | None:
-        """Return where to look from: the marked line if it can be seen, else the edge."""
-        self._settle()
-        top, last = self.lines.top, self._last_visible
-        if top is None or last is None:
-            return None
-        for spot, row in islice(self.lines.rows_from(top), self.size.height):
-            if self._marked is not None and row.number == self._marked.number:
-                return spot
-        if step < 0:
-            return Spot(last.part, last.at + 1)
-        return Spot(top.part, top.at - 1)
-
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Make `top` what is really at the top, which a following view finds out by painting."""
         if self.lines.sync(standing=not self.following) and not self.lines.is_lost:
             self._page = None
@@ -431,7 +326,7 @@ class LogView(Widget, can_focus=True):
         if top is None or not height:
             return self._painter.paint_empty(self.empty_text, width)
         rows = list(islice(self.lines.rows_from(top), height))
-        self._painter.note_sources([row for _, row in rows], is_one_run=self._is_one_run)
+        self._painter.note_sources([row for _, row in rows], is_one_run=self.is_one_run)
         if self.following:
             self._scroll.go_to_end(height)
             top = self.lines.top or top
@@ -442,7 +337,7 @@ class LogView(Widget, can_focus=True):
             wrap=self.wrap,
             side=self._side,
             marked=self._marked.number if self._marked else None,
-            is_one_run=self._is_one_run,
+            is_one_run=self.is_one_run,
             now=self._now() if self.since else None,
             filter=self.lines.filter,
             search=self.search,

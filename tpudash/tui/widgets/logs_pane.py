@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from tpudash.domain.log import Severity
 from tpudash.store.snapshot import LOGS
@@ -15,15 +13,15 @@ from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.log_beats import draw_beats
 from tpudash.tui.widgets.log_causes import Cause, CauseBook
 from tpudash.tui.widgets.log_input import LogInput, Typing
-from tpudash.tui.widgets.log_saving import append, chunks, copied, file_for
+from tpudash.tui.widgets.log_saving import copied
 from tpudash.tui.widgets.log_view import FOLLOW_INTERVAL_S, LogView
+from tpudash.tui.widgets.logs_pane_acts import LogsActs
 from tpudash.tui.widgets.logs_status import LogStatus, about_ring
 from tpudash.tui.widgets.span_view import SpanView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from textual.app import ComposeResult
 
@@ -34,13 +32,6 @@ if TYPE_CHECKING:
 
 LEAST_SEVERITIES: Final = (None, Severity.WARNING, Severity.ERROR)
 JUDGE_AGAIN_S: Final = 0.1
-_JUMPS: Final = {
-    "error": "error",
-    "step": "step",
-    "checkpoint": "checkpoint",
-    "restart": "restart",
-    "event": "event",
-}
 
 
 class LogsPane(Pane):
@@ -90,6 +81,7 @@ class LogsPane(Pane):
         self._scope_key: tuple[str, frozenset[str]] | None = None
         self._subject: Subject | None = None
         self._is_judging = False
+        self._acts = LogsActs(self)
 
     def compose(self) -> ComposeResult:
         """Lay out the view and its lines."""
@@ -168,7 +160,7 @@ class LogsPane(Pane):
         self._apply_filter()
 
     def _apply_filter(self) -> None:
-        self._view.show_matching(self._filter_text())
+        self._view.choices.show_matching(self._filter_text())
         self._tell()
 
     def _filter_text(self) -> str:
@@ -177,45 +169,10 @@ class LogsPane(Pane):
 
     def perform(self, action_id: str) -> None:
         """Carry out one of this pane's actions."""
-        act = self._acts().get(action_id.removeprefix("logs-"))
+        act = self._acts.table().get(action_id.removeprefix("logs-"))
         if act is not None:
             act()
             self._tell()
-
-    def _acts(self) -> dict[str, Callable[[], object]]:
-        view = self._view
-        acts: dict[str, Callable[[], object]] = {
-            "follow": view.toggle_follow,
-            "wrap": view.toggle_wrap,
-            "time": view.toggle_since,
-            "fold": view.toggle_folding,
-            "scope": self._toggle_scope,
-            "search": lambda: self._input.begin(Typing.SEARCH, view.search.text),
-            "filter": lambda: self._input.begin(Typing.FILTER, self._typed),
-            "next-match": lambda: view.jump_to_found(1, self._missed("newer match")),
-            "previous-match": lambda: view.jump_to_found(-1, self._missed("older match")),
-            "more-context": lambda: view.change_context(1),
-            "less-context": lambda: view.change_context(-1),
-            "severity": self._next_severity,
-            "only-worker": self._toggle_only,
-            "bookmark": view.toggle_bookmark,
-            "next-bookmark": self._next_bookmark,
-            "cause": self._go_to_cause,
-            "heartbeat": self._toggle_beats,
-            "line": self._open_line,
-            "save": self._save,
-        }
-        for name, what in _JUMPS.items():
-            for word, step in (("next", 1), ("previous", -1)):
-                missed = self._missed(f"{'newer' if step > 0 else 'older'} {name}")
-                acts[f"{word}-{name}"] = partial(view.jump, what, step, missed)
-        return acts
-
-    def _missed(self, what: str) -> Callable[[], None]:
-        return lambda: self._say(f"No {what} among these lines.")
-
-    def _say(self, words: str, severity: Any = "information") -> None:
-        self.app.notify(safe_text(words, 300), severity=severity, markup=False, timeout=4)
 
     def on_log_input_typed(self, event: LogInput.Typed) -> None:
         """Search or filter as it is typed."""
@@ -223,44 +180,30 @@ class LogsPane(Pane):
         if event.what is Typing.FILTER:
             self.filter(event.text)
         else:
-            self._view.begin_search(event.text)
+            self._view.jumps.begin_search(event.text)
             if event.is_done:
-                self._view.jump_to_found(-1, self._search_newer)
+                self._acts.search_from_newest()
         if event.is_done or event.is_given_up:
             self._view.focus()
         self._tell()
 
-    def _search_newer(self) -> None:
-        self._view.jump_to_found(1, self._missed("match"))
+    def begin_typing(self, what: Typing) -> None:
+        """Open the line in which a search or a filter is typed."""
+        self._input.begin(what, self._typed if what is Typing.FILTER else self._view.search.text)
 
-    def _next_severity(self) -> None:
+    def next_severity(self) -> None:
+        """Show all lines, then warnings and above, then errors only."""
         at = LEAST_SEVERITIES.index(self._least)
         self._least = LEAST_SEVERITIES[(at + 1) % len(LEAST_SEVERITIES)]
         self._apply_filter()
 
-    def _toggle_only(self) -> None:
-        row = self._view.current
-        self._only = ""
-        if row is not None and not self._view.lines.filter.is_of_worker:
-            node, worker = row.source
-            parts = [f"node:{_quoted(node)}" if node else "", f"worker:{_quoted(worker)}"]
-            self._only = " ".join(part for part in parts if part and not part.endswith(':""'))
+    def show_only(self, words: str) -> None:
+        """Show only what a filter beside the typed one lets through."""
+        self._only = words
         self._apply_filter()
 
-    def _next_bookmark(self) -> None:
-        if not self._view.jump_to_bookmark():
-            self._say("There is no bookmark; b sets one.")
-
-    def _open_line(self) -> None:
-        from tpudash.tui.widgets.log_page import LogLinePage
-
-        row = self._view.current
-        if row is not None:
-            tag = self._causes.tags.get(row.number, "")
-            members = self._view.lines.members_of(row)
-            self.app.push_screen(LogLinePage(self.host, row, members, tag))
-
-    def _toggle_beats(self) -> None:
+    def toggle_beats(self) -> None:
+        """Show when each worker was heard last, or the lines again."""
         self._beats.display = not self._beats.display
         self._view.display = not self._beats.display
         if self._beats.display:
@@ -278,37 +221,19 @@ class LogsPane(Pane):
         pulses = self.context.store.logs.pulses
         return draw_beats(pulses, self.context.now(), (width, height), belongs=belongs)
 
-    # The cause of a failure.
-
-    def _cause(self) -> Cause | None:
+    @property
+    def cause(self) -> Cause | None:
+        """The root of the newest failure among what is shown, or None."""
         roots = self._causes.roots()
         name, nodes = self._scope_of(None if self._all else self._subject)
         if name:
             roots = [one for one in roots if one.node_id in nodes or one.group[0] == self._run]
         return roots[0] if roots else None
 
-    def _go_to_cause(self) -> None:
-        cause = self._cause()
-        if cause is None:
-            self._say("No line tells of a cause that is known.")
-            return
-        marked = self._view.marked
-        if marked is not None and marked.number == cause.number:
-            self._show_check(cause)
-        elif not self._view.go_to_line(cause.number, cause.micros):
-            self._say("The line that names the cause is no longer held.")
-
-    def _show_check(self, cause: Cause) -> None:
-        """Go to the row of the checklist that is about the same run."""
-        from tpudash.tui.widgets.checklist_pane import ChecklistPane
-
-        for pane in self.screen.query(ChecklistPane):
-            self.app.call_later(getattr(self.app, "perform", lambda _: None), "pane-checklist")
-            if not pane.show_finding("run-failed", cause.group[0]):
-                self._say(cause.advice or f"{cause.error_class} is in no row of the checklist.")
-            return
-
-    # Saving and copying.
+    @property
+    def scope_name(self) -> str:
+        """The name of what is shown, "" for everything."""
+        return self._scope_name
 
     def copy_text(self) -> str:
         """Return the marked line in full, or the visible lines."""
@@ -316,32 +241,6 @@ class LogsPane(Pane):
         if marked is not None:
             return marked.line.text
         return "\n".join(map(copied, self._view.visible_rows()))
-
-    def _save(self) -> None:
-        folder = self._save_folder()
-        if folder is None:
-            self._say("Nothing is saved from here.", "warning")
-            return
-        path = file_for(folder, self._scope_name, self.context.now())
-        self.run_worker(self._write(path), name="save the log", exit_on_error=False)
-
-    def _save_folder(self) -> Path | None:
-        settings = getattr(self.app, "settings", None)
-        file: Path | None = getattr(settings, "copy_file", None)
-        return None if file is None else file.parent / "logs"
-
-    async def _write(self, path: Path) -> None:
-        count = 0
-        try:
-            for chunk in chunks(self._view.lines):
-                await asyncio.to_thread(append, path, chunk)
-                count += chunk.count("\n")
-        except OSError as error:
-            self._say(f"{path} can't be written: {error.strerror}", "error")
-            return
-        self._say(f"Saved {count:,} lines in {path}" if count else "There is no line to save.")
-
-    # What it says of itself.
 
     def empty_reason(self) -> str:
         """Say why no line is shown."""
@@ -378,7 +277,8 @@ class LogsPane(Pane):
         subject = None if self._all else self._subject
         return subject.run if subject and subject.kind is SubjectKind.RUN else None
 
-    def _toggle_scope(self) -> None:
+    def toggle_scope(self) -> None:
+        """Show the lines of everything, or of what is selected."""
         self._all = not self._all
         self._show_scope()
 
@@ -396,7 +296,7 @@ class LogsPane(Pane):
             return source.node_id in nodes or (run is not None and source.run == run)
 
         is_one_run = subject is not None and subject.run is not None
-        self._view.show_scope(belongs if name else None, is_one_run=is_one_run)
+        self._view.choices.show_scope(belongs if name else None, is_one_run=is_one_run)
 
     def _scope_of(self, subject: Subject | None) -> tuple[str, frozenset[str]]:
         """Return the name of what is shown, and the ids of its nodes; no name means all."""
@@ -417,7 +317,7 @@ class LogsPane(Pane):
         status = LogStatus(
             self._scope_name or ("all runs" if self._given is None else "all"),
             self._filter_text(),
-            self._cause(),
+            self.cause,
             tuple(self._about_source()),
         )
         self._line.show(status.text(self._view, self.host))
@@ -429,7 +329,3 @@ class LogsPane(Pane):
         parts = about_ring(ring, self.context.now())
         problem = source_problem(self.context, LOGS) if len(ring) else ""
         return [*parts, problem] if problem else parts
-
-
-def _quoted(value: str) -> str:
-    return f'"{value.replace(chr(34), "")}"'
