@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from tpudash.domain.log import Severity
 from tpudash.errors import NotAllowedError, UnreachableError
 from tpudash.gateways import log_tail
 from tpudash.gateways.log_filters import all_of, node_filter, run_filter, since_filter
+from tpudash.gateways.retry import RetryRules
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -217,6 +219,51 @@ async def test_a_broken_tail_goes_on_without_gap_or_doublet(
         await eventually(lambda: len(server.filters) > 4, "a second look is taken")
         assert sorted(reader.texts) == sorted(f"line {number}" for number in range(1, 12))
         await reader.stop()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_entry_is_lost_or_given_twice_whenever_the_stream_breaks(
+    fake: FakeGoogle, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(log_tail, "SECOND_LOOK_S", 0.2)
+    monkeypatch.setattr(log_tail, "_RULES", RetryRules(first_delay_s=0.01, longest_delay_s=0.05))
+    chance = random.Random(seed)
+    server = LogServer(fake)
+    breaks = (None, refusal("UNAVAILABLE", "gone"), refusal("INTERNAL", "RST_STREAM"))
+    async with connected(fake.endpoint) as cloud:
+        reader = Reader(cloud)
+        await followed(server)
+        count = 0
+        for _ in range(25):
+            act = chance.random()
+            if act < 0.3:
+                server.throw_out(chance.choice(breaks))
+            if act < 0.8:
+                more = chance.randrange(1, 6)
+                server.add(*range(count, count + more))
+                count += more
+            if act > 0.9:
+                await reader.until(count // 2)
+                await followed(server)
+        await reader.until(count)
+        assert sorted(reader.texts) == sorted(f"line {number}" for number in range(count))
+        await reader.stop()
+
+
+async def test_more_than_can_be_listed_after_a_loss_is_told_in_its_place(
+    fake: FakeGoogle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_tail, "MOST_MISSED", 3)
+    server = LogServer(fake)
+    async with connected(fake.endpoint) as cloud:
+        reader = Reader(cloud)
+        await followed(server)
+        server.throw_out(None)
+        server.add(*range(8))
+        await reader.until(4)
+        await reader.stop()
+    assert "were not read" in reader.texts[0]
+    assert reader.texts[1:4] == ["line 5", "line 6", "line 7"]
 
 
 async def test_what_is_written_before_the_service_follows_is_seen(fake: FakeGoogle) -> None:

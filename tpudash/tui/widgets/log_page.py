@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
 MOST_MEMBERS: Final = 400
 MOST_CHARACTERS: Final = 200_000
+LONGEST_PIECE: Final = 1_500
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text as lines that are short enough to be shown whole."""
+    lines = text[:MOST_CHARACTERS].split("\n")
+    return [
+        line[at : at + LONGEST_PIECE]
+        for line in lines
+        for at in range(0, max(1, len(line)), LONGEST_PIECE)
+    ]
 
 
 class LogLinePage(Page):
@@ -54,13 +65,16 @@ class LogLinePage(Page):
         if self._tag:
             page.field("classified", self._tag)
         page.heading("Text")
-        page.lines(row.line.text[:MOST_CHARACTERS])
+        for piece in pieces(row.line.text):
+            page.line(piece)
         if self._members:
             page.heading(f"Folded behind it: {len(self._members):,} lines")
             for text in self._members[:MOST_MEMBERS]:
-                page.lines(text)
+                for piece in pieces(text):
+                    page.line(piece)
         if entry.payload is not None:
             page.heading("Payload")
-            page.lines(json.dumps(entry.payload, indent=2, ensure_ascii=False, default=str))
+            for piece in pieces(json.dumps(entry.payload, indent=2, default=str)):
+                page.line(piece)
         self.show(page.text)
         self.query_one("#page-body").focus()
