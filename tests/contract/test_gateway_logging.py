@@ -121,6 +121,28 @@ async def test_the_tail_gives_what_is_written(emulator: Emulator, cloud: Cloud) 
     assert texts == ["line 0", "line 1", "line 2"]
 
 
+async def test_the_tail_bridges_faults_of_the_service(
+    emulator: Emulator, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_tail, "SECOND_LOOK_S", 0.3)
+    monkeypatch.setattr(log_tail, "_RULES", RetryRules(first_delay_s=0.01, longest_delay_s=0.05))
+    for kind, method in (
+        ("error", "TailLogEntries"),
+        ("lost-request", "TailLogEntries"),
+        ("lost-request", "ListLogEntries"),
+    ):
+        await emulator.control.add_fault(kind, method=method, count=1)
+    hour_ago = datetime.now(UTC) - timedelta(hours=1)
+    reader = Reader(cloud, node_filter("demo-1"), hour_ago)
+    for number in range(12):
+        await write(emulator, entry(number))
+        await reader.until(number // 2)
+    await reader.until(12)
+    assert sorted(reader.texts) == sorted(f"line {number}" for number in range(12))
+    assert await emulator.control.list_faults() == []
+    await reader.stop()
+
+
 class LogServer:
     """A log that can be listed and followed, and whose followers can be thrown out."""
 
@@ -167,12 +189,12 @@ class LogServer:
 class Reader:
     """Collects what a tail gives, in a task of its own."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, filter_: str = "x", since: datetime | None = None) -> None:
         self.texts: list[str] = []
-        self.task = asyncio.create_task(self._read(cloud))
+        self.task = asyncio.create_task(self._read(cloud, filter_, since))
 
-    async def _read(self, cloud: Cloud) -> None:
-        async for batch in cloud.logging.tail("x"):
+    async def _read(self, cloud: Cloud, filter_: str, since: datetime | None) -> None:
+        async for batch in cloud.logging.tail(filter_, since=since):
             self.texts += [item.text for item in batch.entries]
 
     async def until(self, count: int) -> None:
