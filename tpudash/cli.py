@@ -157,7 +157,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def complain(title: str, detail: str = "", hint: str = "") -> None:
     """Write an error to stderr: title, detail and hint, a line each and only what there is."""
-    from tpudash.tui.text import safe_text
+    from tpudash.wording.text import safe_text
 
     rows = (("error", title), ("detail", detail), ("hint", hint))
     lines = [f"{name}: {safe_text(' '.join(text.split()))}" for name, text in rows if text]

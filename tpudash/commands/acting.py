@@ -15,8 +15,8 @@ from tpudash.commands.state import connection_options, json_option
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import OperationState
 from tpudash.errors import ExitCode, TpudashError, UsageError
-from tpudash.tui.format import dollars
-from tpudash.tui.text import safe_text
+from tpudash.wording.format import dollars
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

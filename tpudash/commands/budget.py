@@ -12,8 +12,8 @@ from tpudash.commands.output import Answer, Column, Item, print_answer, print_js
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
 from tpudash.errors import NotFoundError, UsageError
-from tpudash.tui.format import dollars
-from tpudash.tui.text import safe_text
+from tpudash.wording.format import dollars
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from tpudash.commands.facts import Facts

@@ -13,7 +13,7 @@ from tpudash.commands.output import Answer, Column, Item, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
 from tpudash.errors import ExitCode, NotFoundError
-from tpudash.tui.format import dollars
+from tpudash.wording.format import dollars
 
 if TYPE_CHECKING:
     from datetime import datetime

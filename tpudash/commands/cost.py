@@ -10,7 +10,7 @@ from tpudash.commands.nodes import accrued, short_name
 from tpudash.commands.output import Answer, Column, Item, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
-from tpudash.tui.format import dollars
+from tpudash.wording.format import dollars
 
 if TYPE_CHECKING:
     from tpudash.commands.facts import Facts

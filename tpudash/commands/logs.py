@@ -14,7 +14,7 @@ from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.errors import TpudashError, UsageError
-from tpudash.tui.text import safe_text
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

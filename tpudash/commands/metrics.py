@@ -13,8 +13,8 @@ from tpudash.commands.output import Column, Item, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
 from tpudash.errors import UsageError
-from tpudash.tui.format import bytes_size, number
-from tpudash.tui.text import safe_text
+from tpudash.wording.format import bytes_size, number
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from tpudash.commands.output import Answer

@@ -9,7 +9,7 @@ import click
 from tpudash.commands.output import Answer, Column, Item, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
-from tpudash.tui.format import dollars
+from tpudash.wording.format import dollars
 
 
 def short_name(name: str | None) -> str | None:
@@ -21,7 +21,7 @@ def span(seconds: float | None) -> str:
     """Return seconds as a short span."""
     from datetime import timedelta
 
-    from tpudash.tui.format import duration
+    from tpudash.wording.format import duration
 
     return duration(None if seconds is None else timedelta(seconds=seconds))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tpudash.tui.text import ELLIPSIS, safe_text
+from tpudash.wording.text import ELLIPSIS, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,7 @@ from tpudash.commands.nodes import accrued, span
 from tpudash.commands.output import Answer, Column, Item, print_answer
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, connection_options, json_option, pass_state
-from tpudash.tui.format import dollars, number
+from tpudash.wording.format import dollars, number
 
 
 def _steps(item: Item) -> str | None:

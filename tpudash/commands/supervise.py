@@ -23,7 +23,7 @@ from tpudash.commands.resume import changes_of
 from tpudash.commands.running import run_async
 from tpudash.commands.state import CliState, pass_state
 from tpudash.errors import ExitCode
-from tpudash.tui.text import safe_text
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from tpudash.commands.session import Session

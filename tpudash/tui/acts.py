@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tpudash.errors import NotAllowedError, TpudashError
 from tpudash.store.changes import ControlChanged, OperationChanged
 from tpudash.tui.action import Offer
-from tpudash.tui.text import safe_text
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

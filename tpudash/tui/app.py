@@ -21,11 +21,11 @@ from tpudash.tui.screens.main import MainScreen
 from tpudash.tui.settings import ConsoleSettings
 from tpudash.tui.stage import Stage
 from tpudash.tui.terminal import find_traits, resume_collecting
-from tpudash.tui.text import safe_text
 from tpudash.tui.theming import textual_theme
 from tpudash.tui.type_ahead import TypeAhead
 from tpudash.tui.widgets.nodes_pane import NodesPane
 from tpudash.tui.widgets.solid_scrollbar import SolidScrollBarRender
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

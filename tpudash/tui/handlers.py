@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tpudash.tui.pane import PaneId, SubjectKind
 from tpudash.tui.spending import spending
 from tpudash.tui.terminal import find_traits
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.nodes_pane import NodesPane
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.node import Scheduling
 from tpudash.domain.operation import LaunchRequest
 from tpudash.domain.run import RUN_NAME_PATTERN
-from tpudash.tui import format as fmt
+from tpudash.wording import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Collection

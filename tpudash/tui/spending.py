@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpudash.cost.estimate import hourly_rate
-from tpudash.tui import format as fmt
+from tpudash.wording import format as fmt
 
 if TYPE_CHECKING:
     from tpudash.cost.prices import PriceBook

@@ -8,7 +8,7 @@ from textual.containers import Vertical
 
 from tpudash.tui.screens.details_text import details_text
 from tpudash.tui.screens.overlay import Page
-from tpudash.tui.text import safe_text
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.masking import without_addresses
 from tpudash.domain.node import OWNER_LABEL
-from tpudash.tui import format as fmt
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Subject, SubjectKind
 from tpudash.tui.screens.overlay import Paragraphs
 from tpudash.tui.screens.timeline import add_log_lines, add_timeline, node_events, run_events
+from tpudash.wording import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

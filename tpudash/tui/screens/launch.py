@@ -21,8 +21,8 @@ from tpudash.errors import TpudashError
 from tpudash.tui.launch_form import FormValues, problems_of, request_of, summary_of
 from tpudash.tui.screens.overlay import Overlay
 from tpudash.tui.screens.plan import PlanDialog
-from tpudash.tui.text import safe_block, safe_text
 from tpudash.tui.widgets.line import Line
+from tpudash.wording.text import safe_block, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

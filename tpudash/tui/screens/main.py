@@ -16,13 +16,13 @@ from textual.widgets import Input
 from tpudash.store.changes import NOTHING, ChangeSet
 from tpudash.tui.arrangement import arrange
 from tpudash.tui.pane import Pane, PaneId
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.footer import KeyFooter
 from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.nodes_pane import NodesPane
 from tpudash.tui.widgets.operations_strip import OperationsStrip
 from tpudash.tui.widgets.status_line import StatusLine
 from tpudash.tui.widgets.wall_header import WallHeader
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Static
 
-from tpudash.tui.text import safe_lines, safe_text
+from tpudash.wording.text import safe_lines, safe_text
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -15,8 +15,8 @@ from tpudash.domain.operation import OperationState
 from tpudash.errors import TpudashError
 from tpudash.tui.screens.overlay import Overlay
 from tpudash.tui.screens.plan_text import error_text, plan_text, progress_text
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.line import Line
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tpudash.domain.operation import OperationProgress, OperationState, Plan
-from tpudash.tui import format as fmt
 from tpudash.tui.looks import look_of
 from tpudash.tui.screens.overlay import Paragraphs
+from tpudash.wording import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

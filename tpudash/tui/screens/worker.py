@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.widgets import OptionList
 
 from tpudash.tui.screens.overlay import Overlay
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.line import Line
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from tpudash.domain.finding import Finding, Verdict
 from tpudash.store.snapshot import CHECKLIST
 from tpudash.tui.actions import find_action
-from tpudash.tui.format import age
 from tpudash.tui.pane import Pane, PaneId, Subject
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.empty_reason import source_problem
 from tpudash.tui.widgets.row_view import Column, RowView, columns_that_fit, header_of, row_of
 from tpudash.tui.widgets.span_view import Span, Spans, SpanView, wrap_words
 from tpudash.tui.widgets.word_filter import matches
+from tpudash.wording.format import age
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

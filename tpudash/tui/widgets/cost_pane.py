@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from tpudash.domain.accelerator import load_catalog
 from tpudash.store.snapshot import NODES, PRICES, SourceState
-from tpudash.tui.format import age, dollars
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Pane, PaneId, Subject
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.cost_pane_ledger import Ledger, LedgerLine
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.row_view import Column, RowView, columns_that_fit, header_of, row_of
 from tpudash.tui.widgets.span_view import Span, Spans, SpanView, fit, wrap_words
 from tpudash.tui.widgets.word_filter import matches
+from tpudash.wording.format import age, dollars
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.store.snapshot import SourceState
-from tpudash.tui.format import age
-from tpudash.tui.text import safe_text
+from tpudash.wording.format import age
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from tpudash.tui.pane import ViewContext

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpudash.store.log_record import time_of
-from tpudash.tui.format import age
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.log_view_text import one_line
 from tpudash.tui.widgets.span_view import Span, Spans, fit
+from tpudash.wording.format import age
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from tpudash.logtext.entries import UNKNOWN_TIME
-from tpudash.tui.text import safe_text
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,10 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tpudash.logtext.entries import UNKNOWN_TIME
-from tpudash.tui.format import age
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.log_view_text import MARKS, MAX_LINES, LogRow, cut_cells, one_line
 from tpudash.tui.widgets.scroll_marks import THUMB
+from tpudash.wording.format import age
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

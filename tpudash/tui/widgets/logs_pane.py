@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from tpudash.domain.log import Severity
 from tpudash.store.snapshot import LOGS
 from tpudash.tui.pane import Pane, PaneId, Subject, SubjectKind
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.log_beats import draw_beats
@@ -18,6 +17,7 @@ from tpudash.tui.widgets.log_view import FOLLOW_INTERVAL_S, LogView
 from tpudash.tui.widgets.logs_pane_acts import LogsActs
 from tpudash.tui.widgets.logs_status import LogStatus, about_ring
 from tpudash.tui.widgets.span_view import SpanView
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,9 +6,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.log_input import Typing
 from tpudash.tui.widgets.log_saving import append, chunks, file_for
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from tpudash.logtext.entries import UNKNOWN_TIME
 from tpudash.store.log_record import time_of
-from tpudash.tui.format import age
-from tpudash.tui.text import safe_text
+from tpudash.wording.format import age
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from datetime import datetime

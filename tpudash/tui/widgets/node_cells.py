@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.masking import MASK
-from tpudash.tui import format as fmt
 from tpudash.tui.looks import REPAIRING, Look, look_of
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.node_table import GAP, Cell, Column
+from tpudash.wording import format as fmt
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

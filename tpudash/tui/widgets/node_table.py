@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tpudash.tui.text import ELLIPSIS
+from tpudash.wording.text import ELLIPSIS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

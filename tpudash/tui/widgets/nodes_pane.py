@@ -12,7 +12,6 @@ from tpudash.store.changes import TombstonesDismissed
 from tpudash.store.snapshot import NODES, SourceState
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Pane, PaneId, Subject, SubjectKind
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.node_cells import SORTABLE, TIMED_COLUMNS, Drawing, cell_of, columns_for
 from tpudash.tui.widgets.node_order import filtered, ordered
@@ -26,6 +25,7 @@ from tpudash.tui.widgets.node_rows import (
     tombstone_key,
 )
 from tpudash.tui.widgets.node_table import Cell, NodeTable
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -8,9 +8,9 @@ from rich.text import Text
 from textual.widget import Widget
 
 from tpudash.domain.operation import OperationProgress, OperationState
-from tpudash.tui import format as fmt
 from tpudash.tui.looks import look_of
-from tpudash.tui.text import safe_text
+from tpudash.wording import format as fmt
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from datetime import datetime

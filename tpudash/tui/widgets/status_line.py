@@ -11,11 +11,11 @@ from rich.text import Text
 from textual.widget import Widget
 
 from tpudash.store.snapshot import NODES, SourceState
-from tpudash.tui import format as fmt
 from tpudash.tui.alarms import is_old
 from tpudash.tui.spending import Spending, spending
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.line import Line
+from tpudash.wording import format as fmt
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from datetime import datetime

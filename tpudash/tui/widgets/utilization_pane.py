@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from tpudash.store.snapshot import METRICS, NODES, SourceStatus
 from tpudash.store.utilization import read_utilization
 from tpudash.tui.pane import Pane, PaneId, Subject
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.chart import Glyphs
 from tpudash.tui.widgets.chart_view import ChartView
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
@@ -35,6 +34,7 @@ from tpudash.tui.widgets.utilization_pane_derived import derived_line
 from tpudash.tui.widgets.utilization_pane_export import folder_of, save_curves, shown_curves
 from tpudash.tui.widgets.utilization_pane_requests import training_charts, worker_charts
 from tpudash.tui.widgets.word_filter import matches
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,11 +11,11 @@ from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.metric import NoValue
 from tpudash.domain.node import NodeState
 from tpudash.store.utilization import METRICS, Cell, Measure, WorkerUtilization
-from tpudash.tui.format import age, bytes_size
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.row_view import Column
 from tpudash.tui.widgets.span_view import Span
 from tpudash.tui.widgets.spark import Sample, sorted_into_cells, spark_row
+from tpudash.wording.format import age, bytes_size
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tpudash.tui.format import bytes_size, number
 from tpudash.tui.widgets.chart import Frame, Glyphs, draw_chart
 from tpudash.tui.widgets.chart_view import ChartView, moment
 from tpudash.tui.widgets.span_view import Span, Spans, cut_spans, fit
+from tpudash.wording.format import bytes_size, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

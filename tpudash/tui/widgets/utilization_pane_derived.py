@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tpudash.cost.estimate import hourly_rate
 from tpudash.store.derived import INPUT_BOUND, idle, pace, stragglers
-from tpudash.tui.format import age, dollars
 from tpudash.tui.widgets.span_view import Span, Spans
+from tpudash.wording.format import age, dollars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tpudash.store.training_curve import CURVE_UNITS
 from tpudash.store.utilization import Measure
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.utilization_pane_cells import worker_name
 from tpudash.tui.widgets.utilization_pane_charts import (
     ChartRequest,
@@ -17,6 +16,7 @@ from tpudash.tui.widgets.utilization_pane_charts import (
     size,
 )
 from tpudash.tui.widgets.utilization_pane_curves import CURVES
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from tpudash.tui.widgets.utilization_pane_cells import WorkerRow

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 
 from tpudash.store.snapshot import NODES
-from tpudash.tui import format as fmt
 from tpudash.tui.alarms import Alarm, AlarmBook, is_old
 from tpudash.tui.looks import look_of
 from tpudash.tui.spending import Spending, spending
-from tpudash.tui.text import safe_text
 from tpudash.tui.widgets.big_text import ROWS, big
 from tpudash.tui.widgets.span_view import Span, Spans, SpanView, cut_spans
+from tpudash.wording import format as fmt
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.tui.format import dollars
-from tpudash.tui.text import safe_text
+from tpudash.wording.format import dollars
+from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

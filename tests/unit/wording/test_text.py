@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpudash.tui.text import safe_block, safe_lines, safe_text
+from tpudash.wording.text import safe_block, safe_lines, safe_text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tpudash.tui import format as fmt
+from tpudash.wording import format as fmt
 
 
 @pytest.mark.parametrize(
