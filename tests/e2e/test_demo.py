@@ -35,6 +35,19 @@ def start_demo(folder: Path) -> PtyScreen:
     return PtyScreen([*TPUDASH, "demo"], environment=clean_environment(folder), folder=folder)
 
 
+def test_a_stranger_without_an_account_lands_on_an_emulator_that_says_so(tmp_path: Path) -> None:
+    screen = PtyScreen([*TPUDASH], environment=clean_environment(tmp_path), folder=tmp_path)
+    try:
+        screen.wait_for("EMULATOR", within=30)
+        screen.wait_for("this is a local emulator", within=10)
+        screen.wait_for("Press L to launch a run", within=10)
+        screen.type("q")
+        assert screen.wait_for_end(within=10) == 0
+    finally:
+        screen.close()
+    wait_until(lambda: not processes_below(tmp_path), within=15, what="no process is left")
+
+
 @pytest.mark.trains
 def test_the_demo_trains_is_preempted_resumed_and_deleted_at_80x24(
     demo: PtyScreen, tmp_path: Path

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from tpudash.commands.local_console import ACCELERATOR, ZONE, open_local_console
 from tpudash.commands.state import CliState, connection_options, pass_state, screen_options
 from tpudash.errors import ConfigurationError, TpudashError
 
@@ -18,14 +19,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PROJECT: Final = "demo"
-ZONE: Final = "us-central1-b"
-ACCELERATOR: Final = "v2-8"
 RUN: Final = "demo"
 STEPS: Final = 3_000
 CHECKPOINT_EVERY: Final = 100
 SEED: Final = 7
-LEAVE_NOTE: Final = "The demo's emulator and its nodes end with it."
 
 
 @click.command()
@@ -40,23 +37,7 @@ def demo(state: CliState) -> int:
     nothing costs money.
     """
     _check_trainer()
-    from tpudash.commands.demo_world import METRICS_PERIOD_S, demo_world
-    from tpudash.commands.lazy_operations import LazyOperations
-    from tpudash.commands.operator_ports import operator_ports
-    from tpudash.commands.screen import ScreenParts, begin_screen, run_screen
-
-    state.flags |= {"project": PROJECT, "endpoint": "127.0.0.1:1"}
-    begin_screen(state)
-    click.echo("starting a local emulator ...", err=True)
-    with demo_world(state.paths.demo_dir) as world:
-        inner = _inside(state, world, METRICS_PERIOD_S)
-        parts = ScreenParts(inner, is_operator=True)
-        operations = LazyOperations(parts)
-        ports = operator_ports(parts, operations)
-        parts.beside.append(lambda: _launch_first_run(operations, world))
-        code = run_screen(parts, operations=operations, ports=ports, leave_note=LEAVE_NOTE)
-        click.echo("ending the emulator and its nodes ...", err=True)
-        return code
+    return open_local_console(state, beside=_launch_first_run)
 
 
 def _check_trainer() -> None:
@@ -70,30 +51,6 @@ def _check_trainer() -> None:
             "the demo trains for real, and TensorFlow is not installed",
             hint="pip install 'tpudash[trainer]', or try: tpudash emulator serve",
         )
-
-
-def _inside(state: CliState, world: DemoWorld, metrics_period_s: float) -> CliState:
-    """Return the state of the demo: its own endpoint, its own journal, the user's looks."""
-    from dataclasses import replace
-
-    from tpudash.config.settings import LoadedSettings
-
-    settings = replace(
-        state.settings,
-        project=PROJECT,
-        endpoint=world.endpoint,
-        bucket=world.bucket,
-        zones=(ZONE,),
-        accelerator_type=ACCELERATOR,
-        shell_command=None,
-        control_dir=None,
-        intervals=replace(state.settings.intervals, metrics=metrics_period_s),
-    )
-    inner = CliState(flags=state.flags, debug=state.debug, config=state.config)
-    # Cached properties may be set, which is how a state that was loaded otherwise is made.
-    inner.__dict__["loaded"] = LoadedSettings(settings, state.loaded.origins, state.loaded.file)
-    inner.__dict__["paths"] = replace(state.paths, state_dir=world.folder / "state")
-    return inner
 
 
 async def _launch_first_run(operations: OperationsPort, world: DemoWorld) -> None:

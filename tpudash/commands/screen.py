@@ -117,10 +117,12 @@ def run_screen(
     operations: OperationsPort | None = None,
     ports: OperatorPorts | None = None,
     leave_note: str = "",
+    notice: str = "",
 ) -> int:
     """Show the screen until the user leaves, and return the exit code.
 
-    `leave_note` is said to whoever leaves while nodes are billed, instead of the usual note.
+    `leave_note` is said to whoever leaves while nodes are billed, instead of the usual note;
+    `notice` is said once after the start.
     """
     from tpudash.tui.terminal import find_traits, prepare_environment, run_console
 
@@ -134,6 +136,8 @@ def run_screen(
     console = console_settings(parts.state, is_watch=is_watch)
     if leave_note:
         console = replace(console, leave_note=leave_note)
+    if notice:
+        console = replace(console, notices=(notice, *console.notices))
     app = TpudashApp(
         parts.store,
         clock=parts.clock,

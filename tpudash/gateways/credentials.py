@@ -22,6 +22,10 @@ CLOUD_PLATFORM: Final = "https://www.googleapis.com/auth/cloud-platform"
 
 FilesAsNow = tuple[tuple[str, int, int], ...]
 
+PRODUCT_NAME: Final = "/sys/class/dmi/id/product_name"
+"""Where Linux says whose machine this is; on Compute Engine it begins with Google."""
+_ON_GOOGLE: Final = ("GCE_METADATA_HOST", "GCE_METADATA_ROOT", "K_SERVICE", "GAE_RUNTIME")
+
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
@@ -62,6 +66,24 @@ def credential_files() -> FilesAsNow:
             continue
         found.append((path, status.st_mtime_ns, status.st_size))
     return tuple(found)
+
+
+def could_sign_in() -> bool:
+    """Whether this machine has anything to sign in with; asks no network and loads no library.
+
+    True also for what turns out not to work, such as a key file that is gone: whoever named one
+    means Google Cloud. Source: the order in which google.auth.default looks, and
+    google.auth.compute_engine._metadata.detect_gce_residency_linux.
+    """
+    if os.environ.get(KEY_VARIABLE) or credential_files():
+        return True
+    if any(os.environ.get(name) for name in _ON_GOOGLE):
+        return True
+    try:
+        product = Path(PRODUCT_NAME).read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return product.strip().startswith("Google")
 
 
 def _well_known_file() -> str:
