@@ -19,6 +19,7 @@ from tpudash.pollers.prices import PricesSource
 from tpudash.pollers.run_reader import RunReader
 from tpudash.store.history import History
 from tpudash.store.history_collector import Collector
+from tpudash.store.snapshot import NODES
 
 if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
@@ -49,6 +50,7 @@ class RunsOfScreen:
             RequestListing(tuple(snapshot.requests.values())),
             known=self._known.specs(cloud.project),
             buckets=[bucket] if bucket else [],
+            nodes_as_of=snapshot.sources[NODES].last_success,
         )
         if reading.errors and not reading.runs:
             raise reading.errors[0]

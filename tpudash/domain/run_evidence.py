@@ -9,6 +9,8 @@ from tpudash.domain.node import NodeState
 from tpudash.domain.request import FINISHED_REQUEST_STATES
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tpudash.domain.node import Node
     from tpudash.domain.request import QueuedResource
     from tpudash.domain.run import AttemptRecord, RunResult, RunSpec, Supervision
@@ -38,6 +40,7 @@ class RunEvidence:
 
     Attributes:
         nodes: Nodes that carry its label, dead ones included.
+        nodes_as_of: When the nodes were listed, or None for just now.
         unreachable: Zones whose nodes are unknown now.
         problems: What could not be read, a clause each, such as "run.json is damaged: ...".
         records_unread: Whether the bucket did not answer, so that a missing record means nothing.
@@ -50,6 +53,7 @@ class RunEvidence:
     attempts: tuple[AttemptRecord, ...] = ()
     result: RunResult | None = None
     nodes: tuple[Node, ...] = ()
+    nodes_as_of: datetime | None = None
     requests: tuple[QueuedResource, ...] = ()
     unreachable: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

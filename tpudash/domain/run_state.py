@@ -86,6 +86,16 @@ class _Case:
     def is_silent(self, record: AttemptRecord) -> bool:
         return self.now - record.updated > timedelta(seconds=self.patience.silence_s)
 
+    def is_newer_than_listing(self, record: AttemptRecord) -> bool:
+        """Whether a listing without its node tells nothing, since the agent wrote after it."""
+        listed = self.evidence.nodes_as_of
+        is_over = record.state in {AttemptState.PREEMPTED, AttemptState.FAILED}
+        return (
+            listed is not None
+            and listed < record.updated
+            and not (is_over or self.is_silent(record))
+        )
+
     def stands_still(self, record: AttemptRecord) -> bool:
         moved = record.step_updated
         return moved is not None and (
@@ -280,7 +290,11 @@ def _by_silence_of_zone(case: _Case) -> Verdict | None:
 
 def _without_node(case: _Case) -> Verdict:
     evidence = case.evidence
-    if evidence.record is not None:
+    record = evidence.record
+    if record is not None and case.is_newer_than_listing(record):
+        state = case.beginning if record.step is None else RunState.TRAINING
+        return state, f"Its node {record.node} is too new to be listed ({case.last_heard})."
+    if record is not None:
         return RunState.PREEMPTED, f"Its node vanished ({case.last_heard}); {case.resume}."
     if evidence.spec is not None and not case.is_late:
         return case.beginning, (

@@ -27,6 +27,7 @@ from tpudash.errors import NotFoundError, TpudashError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from tpudash.clock import Clock
     from tpudash.domain.node import Node, NodeListing
@@ -105,6 +106,7 @@ class RunReader:
         known: Iterable[RunSpec] = (),
         buckets: Sequence[str] = (),
         only: str | None = None,
+        nodes_as_of: datetime | None = None,
     ) -> RunReading:
         """Read every run that a node, a bucket or `known` tells of.
 
@@ -114,6 +116,7 @@ class RunReader:
             known: Specs of runs that were begun on this machine; their nodes may be gone.
             buckets: `gs://NAME` or absolute folders, to be searched for further runs.
             only: Name of the one run that is wanted, which saves listing the buckets.
+            nodes_as_of: When the nodes were listed, where that was not just now.
         """
         sketches = sketch_runs(nodes.nodes, requests.requests if requests else (), known)
         errors = await self._search(sketches, buckets, only)
@@ -121,7 +124,7 @@ class RunReader:
             sketches = [one for one in sketches if one.name == only]
         silent = (*nodes.unreachable, *(requests.unreachable if requests else ()))
         evidence = await asyncio.gather(*(self._evidence(one, silent) for one in sketches))
-        real = [one for one in evidence if one is not None]
+        real = [replace(one, nodes_as_of=nodes_as_of) for one in evidence if one is not None]
         real.sort(key=lambda one: (one.name, one.owner))
         return RunReading(tuple(map(self.derive, real)), tuple(real), tuple(errors))
 

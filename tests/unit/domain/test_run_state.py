@@ -75,6 +75,26 @@ CASES: dict[str, tuple[dict[str, Any], RunState, str]] = {
         "TERMINATED",
     ),
     "vanished": ({"attempts": (record(),)}, RunState.PREEMPTED, "vanished"),
+    "written since the nodes were listed": (
+        {"attempts": (record(),), "nodes_as_of": ago(6)},
+        RunState.TRAINING,
+        "too new to be listed",
+    ),
+    "written since, by an agent that has just begun": (
+        {"spec": spec(2), "attempts": (record(2, "STARTING", step=None),), "nodes_as_of": ago(6)},
+        RunState.RESUMING,
+        "demo-2 is too new",
+    ),
+    "left since the nodes were listed": (
+        {"attempts": (record(state="PREEMPTED"),), "nodes_as_of": ago(6)},
+        RunState.PREEMPTED,
+        "vanished",
+    ),
+    "listed since it was written": (
+        {"attempts": (record(),), "nodes_as_of": ago(4)},
+        RunState.PREEMPTED,
+        "vanished",
+    ),
     "zone silent, record fresh": (
         {"attempts": (record(),), "unreachable": (ZONE,)},
         RunState.TRAINING,
