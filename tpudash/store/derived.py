@@ -40,6 +40,7 @@ _AGENT_FIGURES: Final = {
 _CHIP_FIGURES: Final = {
     "duty_cycle_percent": Measure.DUTY_CYCLE,
     "tensorcore_percent": Measure.TENSORCORE,
+    "hbm_bandwidth_percent": Measure.HBM_BANDWIDTH,
     "hbm_used_bytes": Measure.HBM_USED,
     "hbm_total_bytes": Measure.HBM_TOTAL,
 }

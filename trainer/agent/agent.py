@@ -29,6 +29,7 @@ from trainer.agent.record import (
     record_name,
 )
 from trainer.agent.roll_call import RollCall
+from trainer.agent.runtime_metrics import RuntimeMetrics
 from trainer.agent.settings import AgentExit, Settings
 from trainer.agent.shipper import Shipper
 from trainer.agent.spec import SpecError, parse_spec
@@ -72,6 +73,7 @@ class Agent:
             tell=console,
             keep=self._copy.keep,
         )
+        self._runtime_metrics = RuntimeMetrics(settings.runtime_metrics)
         self._supervisor: Supervisor | None = None
         self._going = threading.Event()
         self._going_reason = ""
@@ -136,6 +138,9 @@ class Agent:
             pid = supervisor.trainer_pid if supervisor is not None else None
             figures = host.sample(self._settings.node_dir, pid)
             figures["log_entries_dropped"] = self._shipper.dropped
+            chips = self._runtime_metrics.chips()
+            if chips:
+                figures["chips"] = chips
             if self._recorder is not None:
                 # The agent lives, whatever its trainer does; `step_updated` tells of that.
                 self._recorder.update(workers_missing=self._roll_call.missing())

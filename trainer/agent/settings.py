@@ -7,6 +7,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainer.agent.runtime_metrics import ADDRESS as RUNTIME_METRICS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -47,6 +49,8 @@ class Settings:
     """Longest time for the trainer's tests of itself after a failure; 0 for none."""
     flush_s: float = 0.5
     """Interval at which log entries are sent."""
+    runtime_metrics: str = RUNTIME_METRICS
+    """host:port where libtpu serves figures of the chips. `TPUDASH_AGENT_RUNTIME_METRICS`."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -73,4 +77,5 @@ class Settings:
             spool_bytes=int(number("SPOOL_BYTES", cls.spool_bytes)),
             self_check_s=number("SELF_CHECK_S", cls.self_check_s),
             flush_s=number("FLUSH_S", cls.flush_s),
+            runtime_metrics=environment.get("TPUDASH_AGENT_RUNTIME_METRICS") or cls.runtime_metrics,
         )

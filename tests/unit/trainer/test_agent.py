@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from tests.unit.trainer.node import LogServer, fake_trainer, record, spec
+from tests.unit.trainer.test_runtime_metrics import served, tell
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -244,14 +245,17 @@ def test_node_of_an_older_attempt_stands_back(make_node: NodeFactory, run_folder
 
 def test_other_workers_stand_by(make_node: NodeFactory, run_folder: Path, logs: LogServer) -> None:
     node = make_node(spec(run_folder, fake_trainer(run_folder, TRAINS_FOREVER)), 2)
-    agent = node.start(heartbeat_s=0.2)
 
-    def beats() -> bool:
-        return any(dict(e.json_payload or {}).get("event") == "host" for e in logs.entries)
+    def beats() -> list[dict[str, Any]]:
+        payloads = [dict(entry.json_payload or {}) for entry in logs.entries]
+        return [one for one in payloads if one.get("event") == "host" and one.get("chips")]
 
-    wait_until(beats, within=20, what="a heartbeat")
-    agent.send_signal(signal.SIGTERM)
-    assert agent.wait(20) == 75
+    with served(lambda _, response, __: tell(response, 7.0)) as libtpu:
+        agent = node.start(heartbeat_s=0.2, runtime_metrics=libtpu)
+        wait_until(beats, within=20, what="a heartbeat with the chips' figures")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(20) == 75
+    assert dict(beats()[0]["chips"][0])["duty_cycle_percent"] == 7.0
     assert not (run_folder / "lives").exists()
     written = {path.name for path in (run_folder / "attempts").iterdir()}
     assert written == {"1.2.log", "1.worker-2"}, "no record, but a sign that it is there"

@@ -61,7 +61,7 @@ class CurveBook:
             if entry.run and entry.event == "step":
                 self._add(entry.run, entry)
                 found = True
-            elif entry.run and entry.event in {"start", "finish"}:
+            elif entry.run and entry.event in {"start", "stage", "finish"}:
                 told = flops_told(entry)
                 if told is not None and len(self._flops) < MAX_RUNS:
                     self._flops[entry.run] = told
