@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.faults import ExitCode, TrainerError, classify, one_line
+from trainer.faults import ExitCode, access_error, one_line
 from trainer.joblock import is_remote
 
 _NAME = re.compile(r"ckpt-(\d+)(?:\.(index|json)|\.(data)-\d{5}-of-\d{5}|(_temp).*)/?")
@@ -41,17 +41,6 @@ class Scan:
     temporary: list[str] = field(default_factory=list)
     state: str | None = None
     state_path: str | None = None
-
-
-def access_error(error: Exception, what: str) -> TrainerError:
-    """Return the failure of reading or writing the run's folder."""
-    known = classify(str(error))
-    return TrainerError(
-        ExitCode.DEFECT,
-        known.error_class if known else "BUCKET_ACCESS",
-        f"{what}: {one_line(str(error))}",
-        known.hint if known else "check that the folder exists and may be written, then resume",
-    )
 
 
 class CheckpointFolder:

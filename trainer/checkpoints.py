@@ -3,58 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from trainer.checkpoint_files import CheckpointFolder, Scan, access_error
-from trainer.faults import ExitCode, TrainerError, one_line
+from trainer.faults import ExitCode, TrainerError, access_error, one_line
+from trainer.resuming import KEPT, Restored, Saved, check_model, differences, other_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-KEPT = 3
-SCHEMA = 1
-_COMPARED = (
-    "seed",
-    "batch_size",
-    "data",
-    "precision",
-    "learning_rate",
-    "schedule",
-    "clip_norm",
-)
-"""What a run must keep to end with the same weights as if it had never been interrupted."""
-
-
-@dataclass(frozen=True)
-class Restored:
-    """Where the training begins.
-
-    Attributes:
-        step: steps done; 0 means from scratch.
-        path: the checkpoint, None from scratch.
-        quarantined: names of what was set aside.
-        problems: what was wrong with each of them.
-        extra: further state that was saved with the checkpoint, as JSON values.
-    """
-
-    step: int
-    path: str | None
-    quarantined: tuple[str, ...]
-    problems: tuple[str, ...]
-    extra: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Saved:
-    """A checkpoint that was written."""
-
-    step: int
-    path: str
-    seconds: float
-    bytes: int
+    from trainer.checkpoint_files import CheckpointFolder, Scan
 
 
 class Checkpoints:
@@ -163,15 +122,9 @@ class Checkpoints:
                 f"{mine['keras_flavour']}; their optimizer states are not interchangeable",
                 "resume with the Keras it was saved with, or start a new run",
             )
-        if found.get("model") != mine["model"]:
-            names = f"{found.get('model_name', 'unnamed')}, this is {mine.get('model_name')}"
-            raise _other_model(step, f"its weights have other shapes ({names})")
-        for name in _COMPARED:
-            if name in mine and found.get(name, mine[name]) != mine[name]:
-                self._warn(
-                    f"{name} was {found.get(name)} in ckpt-{step} and is {mine[name]} now: the "
-                    "result will differ from a run that was never interrupted"
-                )
+        check_model(step, found, mine)
+        for warning in differences(step, found, mine):
+            self._warn(warning)
 
     def reload(self, step: int) -> None:
         """Put a checkpoint's values into the objects again.
@@ -186,7 +139,7 @@ class Checkpoints:
             status = self._checkpoint.restore(self._folder.prefix(step))
             status.assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.InvalidArgumentError) as error:
-            raise _other_model(step, one_line(str(error), 160)) from error
+            raise other_model(step, one_line(str(error), 160)) from error
         except tf.errors.OpError as error:
             raise access_error(error, f"cannot restore ckpt-{step}") from error
 
@@ -214,12 +167,3 @@ class Checkpoints:
             raise access_error(error, f"the checkpoint of step {step} was not saved") from error
         self.last_saved = step
         return Saved(step, path, time.monotonic() - began, size)
-
-
-def _other_model(step: int, detail: str) -> TrainerError:
-    return TrainerError(
-        ExitCode.DEFECT,
-        "BAD_REQUEST",
-        f"ckpt-{step} belongs to another model: {detail}",
-        "use the --model_dir of this model, or start a new run",
-    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.checkpoint_files import access_error
+from trainer.faults import access_error
 from trainer.joblock import is_remote
 
 

@@ -152,3 +152,14 @@ def one_line(text: str, limit: int = 500) -> str:
     """Return `text` on one line, at most `limit` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+
+
+def access_error(error: Exception, what: str) -> TrainerError:
+    """Return the failure of reading or writing the run's folder."""
+    known = classify(str(error))
+    return TrainerError(
+        ExitCode.DEFECT,
+        known.error_class if known else "BUCKET_ACCESS",
+        f"{what}: {one_line(str(error))}",
+        known.hint if known else "check that the folder exists and may be written, then resume",
+    )

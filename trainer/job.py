@@ -1,4 +1,4 @@
-"""One training job from start to end: set up, restore, train, evaluate, export."""
+"""One training job from start to end: restore, train, evaluate, export; whatever the framework."""
 
 from __future__ import annotations
 
@@ -6,40 +6,48 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
-from trainer import export
 from trainer.config import Config, events_path
 from trainer.config_checks import profiled_steps
-from trainer.data.faults import input_failure
-from trainer.early_stop import STATE_KEY, BestWeights, EarlyStop
+from trainer.early_stop import STATE_KEY, EarlyStop
+from trainer.engine import Wishes
 from trainer.events import EventWriter, finite, last_reported_step, tell_preempted
 from trainer.faults import ExitCode, TrainerError
-from trainer.job_parts import Parts, make_parts, set_up_device
-from trainer.loop import Call, CallSizer, Measured
-from trainer.model import flops_per_example, weights_sha256
+from trainer.measures import Call, CallSizer, Measured
 from trainer.profiling import Profiler
 from trainer.step_reports import StepReports
-from trainer.summaries import Summaries
 
 if TYPE_CHECKING:
-    from trainer.checkpoints import Restored
+    from collections.abc import Callable
+
+    from trainer.engine import CurveWriter, Engine
+    from trainer.resuming import Restored
     from trainer.stopping import StopRequest
 
 
 class Job:
-    """A training job; made once TensorFlow may be imported."""
+    """A training job.
+
+    Args:
+        config: the settings.
+        events: where it tells what it does.
+        stop: a request to stop.
+        make_engine: sets the framework up; may take long, and is given up by a request to stop.
+    """
 
     def __init__(
-        self, config: Config, events: EventWriter, stop: StopRequest, tpu_name: str | None
+        self,
+        config: Config,
+        events: EventWriter,
+        stop: StopRequest,
+        make_engine: Callable[[], Engine],
     ) -> None:
         self._config = config
         self._events = events
         self._stop = stop
-        self._tpu_name = tpu_name
+        self._make_engine = make_engine
+        self._stopping = False
         self._early = EarlyStop(config.early_stop)
-        self._profiler = Profiler(profiled_steps(config.profile), config.model_dir, events)
-        self._summaries: Summaries | None = None
+        self._curves: CurveWriter | None = None
         self._performance: dict[str, Any] | None = None
 
     def execute(self) -> ExitCode:
@@ -48,19 +56,26 @@ class Job:
         Raises:
             TrainerError: it failed in a way that can be explained.
         """
-        device = set_up_device(self._config, self._events, self._tpu_name)
-        parts = make_parts(self._config, self._events, device)
+        engine = self._make_engine()
         self._stop.leave_at_once = None
-        restored = parts.checkpoints.restore()
+        restored = engine.restore()
         self._early.load(restored.extra.get(STATE_KEY))
         self._tell_restored(restored)
         if self._config.summaries:
-            self._summaries = Summaries(self._config.model_dir)
-            self._events.emit("summaries", self._summaries.how_to_look())
-        step = self._train(parts, restored.step)
-        if step < parts.target and not self._early.due:
+            self._curves = engine.curves()
+            self._events.emit("summaries", self._curves.how_to_look())
+        self._agree(engine)
+        step = self._train(engine, restored.step)
+        if step < engine.target and not self._early.due:
             return self._preempted(step)
-        return self._finish(parts, step)
+        return self._finish(engine, step)
+
+    def _agree(self, engine: Engine, *, seconds: float = 0.0, save: bool = False) -> Wishes:
+        """Settle with the other processes what all do next."""
+        mine = Wishes(self._stop.reason is not None, seconds, save)
+        agreed = engine.peers.agree(mine)
+        self._stopping = self._stopping or agreed.stop
+        return agreed
 
     def _warn(self, message: str) -> None:
         self._events.emit("warning", message, severity="WARNING")
@@ -85,112 +100,132 @@ class Job:
             steps_lost=lost,
         )
 
-    def _train(self, parts: Parts, step: int) -> int:
+    def _train(self, engine: Engine, step: int) -> int:
         """Train until the target or a request to stop. Returns the steps done, which are saved."""
-        if step >= parts.target or self._stop.reason or self._early.due:
+        if step >= engine.target or self._stopping or self._early.due:
             return step
-        flops = flops_per_example(parts.state.model)
+        flops = engine.flops_per_example()
         message = "tracing the training step"
         self._events.emit("stage", message, stage="trace", flops_per_example=flops)
-        parts.loop.start(parts.training, step, parts.target)
-        reports = StepReports(
+        engine.start(step)
+        profiler = Profiler(
+            profiled_steps(self._config.profile),
+            self._config.model_dir,
             self._events,
-            parts.loop,
-            batch_size=self._config.batch_size,
-            target=parts.target,
-            steps_per_epoch=parts.training.steps_per_epoch,
+            engine.tracer,
         )
-        sizer = CallSizer(self._config.call_seconds)
-        saved_at = time.monotonic()
-        while step < parts.target and not self._stop.reason and not self._early.due:
-            self._profiler.at(step)
-            count = min(sizer.steps, self._boundary(step, parts.target) - step)
-            began = time.monotonic()
-            call = self._call(parts, step, count)
-            sizer.observe(count, time.monotonic() - began)
-            step += count
-            reports.add(call)
-            evaluates = self._evaluation_due(step, parts.target)
-            if reports.due or evaluates or step == parts.target:
-                self._tell_step(parts, reports, step)
-            if evaluates:
-                self._evaluate_between(parts, step)
-            if self._save_due(step, parts.target, saved_at):
-                self._save(parts, step)
-                saved_at = time.monotonic()
-        self._profiler.stop(step)
-        self._save(parts, step)
+        reports = StepReports(self._events, engine, batch_size=self._config.batch_size)
+        step = self._run_calls(engine, step, profiler, reports)
+        profiler.stop(step)
+        self._save(engine, step)
         self._performance = reports.performance(flops)
         return step
 
-    def _call(self, parts: Parts, step: int, count: int) -> Call:
+    def _run_calls(
+        self, engine: Engine, step: int, profiler: Profiler, reports: StepReports
+    ) -> int:
+        """Make device calls until the target or a request to stop. Returns the steps done."""
+        sizer = CallSizer(self._config.call_seconds)
+        saved_at = time.monotonic()
+        count, seconds = 0, 0.0
+        while step < engine.target and not self._early.due:
+            is_time = self._is_time_to_save(engine, step, saved_at)
+            agreed = self._agree(engine, seconds=seconds, save=is_time)
+            if self._stopping:
+                break
+            if agreed.save:
+                self._save(engine, step)
+                saved_at = time.monotonic()
+                continue
+            if count:
+                sizer.observe(count, agreed.seconds)
+            profiler.at(step)
+            count = min(sizer.steps, self._boundary(profiler, step, engine.target) - step)
+            began = time.monotonic()
+            call = self._call(engine, step, count)
+            seconds = time.monotonic() - began
+            step += count
+            self._after_call(engine, step, call, reports)
+            if engine.last_saved == step:
+                saved_at = time.monotonic()
+        return step
+
+    def _after_call(self, engine: Engine, step: int, call: Call, reports: StepReports) -> None:
+        reports.add(call)
+        evaluates = self._evaluation_due(step, engine.target)
+        if reports.due or evaluates or step == engine.target:
+            self._tell_step(engine, reports, step)
+        if evaluates:
+            self._evaluate_between(engine, step)
+        every = self._config.checkpoint_every
+        if step == engine.target or (every and step % every == 0):
+            self._save(engine, step)
+
+    def _call(self, engine: Engine, step: int, count: int) -> Call:
         """Run `count` steps after `step`.
 
         Raises:
             TrainerError: the input failed, or the numbers did; nothing of the call is saved.
         """
         try:
-            call = parts.loop.run(count)
-        except tf.errors.OpError as error:
-            failure = input_failure(error, parts.training.files)
-            if failure is None:
-                raise
-            failure.detail += f" (after step {step}; {self._last_good(parts)})"
-            raise failure from error
+            call = engine.run(count)
+        except TrainerError as failure:
+            failure.detail += f" (after step {step}; {self._last_good(engine)})"
+            raise
         if not call.finite:
-            raise self._not_a_number(parts, step + call.steps)
+            raise self._not_a_number(engine, step + call.steps)
         return call
 
-    def _not_a_number(self, parts: Parts, step: int) -> TrainerError:
+    def _not_a_number(self, engine: Engine, step: int) -> TrainerError:
         return TrainerError(
             ExitCode.DEFECT,
             "UNCLASSIFIED",
             f"loss or gradient is NaN or infinite at step {step}, which is not saved; "
-            f"{self._last_good(parts)}",
+            f"{self._last_good(engine)}",
             "resume with a smaller --learning_rate, --clip_norm 1 or --warmup_steps; the resumed "
             "run takes them over",
         )
 
     @staticmethod
-    def _last_good(parts: Parts) -> str:
-        saved = parts.checkpoints.last_saved
+    def _last_good(engine: Engine) -> str:
+        saved = engine.last_saved
         return f"the last good checkpoint is ckpt-{saved}" if saved else "no checkpoint exists yet"
 
-    def _boundary(self, step: int, target: int) -> int:
+    def _boundary(self, profiler: Profiler, step: int, target: int) -> int:
         """Return the next step at which something has to happen between device calls."""
         rhythms = (self._config.checkpoint_every, self._config.eval_every)
         nexts = [target, *((step // every + 1) * every for every in rhythms if every)]
-        traced = self._profiler.boundary(step)
+        traced = profiler.boundary(step)
         return min(nexts if traced is None else [*nexts, traced])
 
-    def _save_due(self, step: int, target: int, saved_at: float) -> bool:
-        every, seconds = self._config.checkpoint_every, self._config.checkpoint_seconds
-        if step == target or (every and step % every == 0):
-            return True
-        return bool(seconds) and time.monotonic() - saved_at >= seconds
+    def _is_time_to_save(self, engine: Engine, step: int, saved_at: float) -> bool:
+        seconds = self._config.checkpoint_seconds
+        if not seconds or step in (0, engine.last_saved):
+            return False
+        return time.monotonic() - saved_at >= seconds
 
     def _evaluation_due(self, step: int, target: int) -> bool:
         every = self._config.eval_every
         return bool(every) and step % every == 0 and step < target
 
-    def _tell_step(self, parts: Parts, reports: StepReports, step: int) -> None:
-        numbers = reports.tell(step, parts.state.schedule.at(step - 1))
-        if self._summaries and numbers:
-            self._after_summary(self._summaries.write(step, numbers))
+    def _tell_step(self, engine: Engine, reports: StepReports, step: int) -> None:
+        numbers = reports.tell(step, engine.learning_rate(step - 1))
+        if self._curves and numbers:
+            self._after_summary(self._curves.write(step, numbers))
 
     def _after_summary(self, problem: str | None) -> None:
         if problem:
             self._warn(problem)
 
-    def _save(self, parts: Parts, step: int) -> None:
+    def _save(self, engine: Engine, step: int) -> None:
         if step == 0:
             return
-        if not parts.state.weights_are_finite():
-            raise self._not_a_number(parts, step)
+        if not engine.weights_are_finite():
+            raise self._not_a_number(engine, step)
         extra = {STATE_KEY: self._early.state()} if self._config.early_stop else {}
-        saved = parts.checkpoints.save(step, extra)
-        if self._summaries:
-            self._after_summary(self._summaries.flush())
+        saved = engine.save(step, extra)
+        if self._curves:
+            self._after_summary(self._curves.flush())
         if saved:
             self._events.emit(
                 "checkpoint",
@@ -201,12 +236,12 @@ class Job:
                 bytes=saved.bytes,
             )
 
-    def _evaluate_between(self, parts: Parts, step: int) -> None:
-        measured = self._evaluate(parts, step)
+    def _evaluate_between(self, engine: Engine, step: int) -> None:
+        measured = self._evaluate(engine, step)
         if measured is None or not self._config.early_stop:
             return
         if self._early.observe(step, measured.loss):
-            self._best(parts).save(step)
+            engine.save_best(step)
         elif self._early.due:
             self._events.emit(
                 "early_stop",
@@ -217,13 +252,9 @@ class Job:
                 best_loss=finite(self._early.best_loss),
             )
 
-    def _best(self, parts: Parts) -> BestWeights:
-        return BestWeights(parts.state.model, self._config.model_dir, self._warn)
-
-    def _evaluate(self, parts: Parts, step: int) -> Measured | None:
+    def _evaluate(self, engine: Engine, step: int) -> Measured | None:
         """Evaluate and tell the figures; None if a request to stop came before the end."""
-        batches = parts.evaluation.batches(parts.evaluation_batch(self._config.batch_size))
-        measured = parts.loop.evaluate(batches, lambda: self._stop.reason is not None)
+        measured = engine.evaluate(lambda: self._stop.reason is not None)
         if measured is None:
             return None
         figures: dict[str, Any] = {
@@ -235,40 +266,40 @@ class Job:
             f"held-out loss {measured.loss:.4f} accuracy {measured.accuracy:.4f}",
             step=step,
             **figures,
-            examples=parts.evaluation.examples,
+            examples=engine.evaluation_examples,
         )
-        if self._summaries:
+        if self._curves:
             named = {f"eval_{name}": value for name, value in figures.items()}
-            self._after_summary(self._summaries.write(step, named))
+            self._after_summary(self._curves.write(step, named))
         return measured
 
     def _preempted(self, step: int) -> ExitCode:
-        reason = self._stop.reason or "asked to stop"
+        reason = self._stop.reason or "another worker was asked to stop"
         tell_preempted(self._events, step, reason, self._stop.age_s)
         return ExitCode.PREEMPTED
 
-    def _evaluate_at_end(self, parts: Parts, step: int) -> tuple[Measured | None, int | None]:
+    def _evaluate_at_end(self, engine: Engine, step: int) -> tuple[Measured | None, int | None]:
         """Evaluate the last weights, or the best ones if they are kept and better.
 
         Returns:
             The figures, None if a request to stop came; and the best step if its weights are used.
         """
-        trained = self._evaluate(parts, step)
+        trained = self._evaluate(engine, step)
         best = self._early.best_step if self._config.early_stop else None
         if trained is None or best is None or self._early.best_loss >= trained.loss:
             return trained, None
-        if not self._best(parts).restore(best):
+        if not engine.restore_best(best):
             return trained, None
-        return self._evaluate(parts, best), best
+        return self._evaluate(engine, best), best
 
-    def _finish(self, parts: Parts, step: int) -> ExitCode:
-        trained, best = self._evaluate_at_end(parts, step)
-        if trained is None or self._stop.reason:
+    def _finish(self, engine: Engine, step: int) -> ExitCode:
+        trained, best = self._evaluate_at_end(engine, step)
+        if trained is None or self._agree(engine).stop:
             return self._preempted(step)
         if not math.isfinite(trained.loss):
-            raise self._not_a_number(parts, step)
-        path = export.export_model(parts.state.model, self._config.model_dir, step)
-        digest = weights_sha256(parts.state.model)
+            raise self._not_a_number(engine, step)
+        path = engine.export(step)
+        digest = engine.weights_sha256()
         metrics = {
             "eval_loss": finite(trained.loss),
             "eval_accuracy": finite(trained.accuracy),
@@ -276,8 +307,8 @@ class Job:
         }
         if best is not None:
             metrics["best_step"] = best
-        if self._summaries:
-            self._after_summary(self._summaries.flush())
+        if self._curves:
+            self._after_summary(self._curves.flush())
         self._events.emit(
             "finish",
             f"finished at step {step}: held-out accuracy {trained.accuracy:.4f}",

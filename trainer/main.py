@@ -110,8 +110,9 @@ def _run(config: Config, events: EventWriter, stop: StopRequest) -> ExitCode:
     prepare_environment(name, os.environ)
     events.emit("stage", f"importing TensorFlow {installed.tensorflow}", stage="import")
     from trainer.job import Job
+    from trainer.tensorflow_engine import make_engine
 
-    return Job(config, events, stop, name).execute()
+    return Job(config, events, stop, lambda: make_engine(config, events, name)).execute()
 
 
 def _tell_start(

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import tensorflow as tf
+from typing import TYPE_CHECKING, Protocol
 
 from trainer.faults import one_line
 
 if TYPE_CHECKING:
     from trainer.events import EventWriter
+
+
+class TraceError(Exception):
+    """The framework could not trace; the text says why."""
+
+
+class Tracer(Protocol):
+    """A framework's way to write a trace."""
+
+    def start(self, folder: str) -> None:
+        """Begin to trace into a folder. Raises `TraceError`."""
+        ...
+
+    def stop(self, folder: str) -> str | None:
+        """End the trace and return its file, or None if there is none. Raises `TraceError`."""
+        ...
 
 
 class Profiler:
@@ -19,10 +33,18 @@ class Profiler:
         wanted: first step and number of steps, or None for no trace.
         model_dir: the trace goes to `<model_dir>/profile`.
         events: told where the trace lies, or why there is none.
+        tracer: writes it.
     """
 
-    def __init__(self, wanted: tuple[int, int] | None, model_dir: str, events: EventWriter) -> None:
+    def __init__(
+        self,
+        wanted: tuple[int, int] | None,
+        model_dir: str,
+        events: EventWriter,
+        tracer: Tracer,
+    ) -> None:
         self._wanted = wanted
+        self._tracer = tracer
         self._folder = f"{model_dir.rstrip('/')}/profile"
         self._events = events
         self._running = False
@@ -49,8 +71,8 @@ class Profiler:
 
     def _start(self) -> None:
         try:
-            tf.profiler.experimental.start(self._folder)
-        except (tf.errors.OpError, RuntimeError) as error:
+            self._tracer.start(self._folder)
+        except TraceError as error:
             self._warn(f"the profiler cannot be started: {one_line(str(error), 200)}")
             self._wanted = None
             return
@@ -63,15 +85,13 @@ class Profiler:
         first, _ = self._wanted
         self._running, self._wanted = False, None
         try:
-            tf.profiler.experimental.stop()
-            files = tf.io.gfile.glob(f"{self._folder}/plugins/profile/*/*.xplane.pb")
-        except (tf.errors.OpError, RuntimeError) as error:
+            path = self._tracer.stop(self._folder)
+        except TraceError as error:
             self._warn(f"the trace was not written: {one_line(str(error), 200)}")
             return
-        if not files:
+        if path is None:
             self._warn("the profiler wrote no trace")
             return
-        path = max(files, key=lambda name: tf.io.gfile.stat(name).mtime_nsec)
         self._events.emit(
             "profile",
             f"traced steps {first} to {step - 1}: {path}",

@@ -13,7 +13,8 @@ import numpy as np
 from trainer.events import EventWriter, finite
 
 if TYPE_CHECKING:
-    from trainer.loop import Call, TrainingLoop
+    from trainer.engine import Engine
+    from trainer.measures import Call
 
 EVENT_SECONDS = 0.5
 _KEPT_TIMES = 100_000
@@ -24,26 +25,14 @@ class StepReports:
 
     Args:
         events: where the events go.
-        loop: asked for loss and accuracy.
+        engine: asked for loss and accuracy.
         batch_size: examples of a step.
-        target: last step of the run.
-        steps_per_epoch: whole batches in a pass.
     """
 
-    def __init__(
-        self,
-        events: EventWriter,
-        loop: TrainingLoop,
-        *,
-        batch_size: int,
-        target: int,
-        steps_per_epoch: int,
-    ) -> None:
+    def __init__(self, events: EventWriter, engine: Engine, *, batch_size: int) -> None:
         self._events = events
-        self._loop = loop
+        self._engine = engine
         self._batch_size = batch_size
-        self._target = target
-        self._steps_per_epoch = steps_per_epoch
         self._last_event = 0.0
         self._steps = 0
         self._waited = self._computed = 0.0
@@ -71,7 +60,7 @@ class StepReports:
         """Write the event of what was collected. Returns its numbers, None if there were none."""
         if not self._steps:
             return None
-        measured = self._loop.take_measures(self._steps, self._waited, self._computed)
+        measured = self._engine.take_measures(self._steps, self._waited, self._computed)
         if self._last_event:
             self._all_steps += measured.steps
             self._all_wall += measured.wall_s
@@ -92,10 +81,11 @@ class StepReports:
         }
         self._events.emit(
             "step",
-            f"step {step}/{self._target} loss {measured.loss:.4f} accuracy {measured.accuracy:.4f}",
+            f"step {step}/{self._engine.target} loss {measured.loss:.4f} "
+            f"accuracy {measured.accuracy:.4f}",
             step=step,
-            target_step=self._target,
-            epoch=(step - 1) // self._steps_per_epoch,
+            target_step=self._engine.target,
+            epoch=(step - 1) // self._engine.steps_per_epoch,
             **numbers,
         )
         return numbers

@@ -10,14 +10,14 @@ import numpy as np
 import tensorflow as tf
 
 from trainer import devices, export
-from trainer.checkpoint_files import CheckpointFolder, access_error
+from trainer.checkpoint_files import CheckpointFolder
 from trainer.checkpoints import Checkpoints
 from trainer.config import batch_advice
 from trainer.config_checks import check_division
 from trainer.data import loading
-from trainer.faults import ExitCode, TrainerError
-from trainer.job_parts import make_loop, make_state
+from trainer.faults import ExitCode, TrainerError, access_error
 from trainer.model import weights_sha256
+from trainer.tensorflow_engine import make_loop, make_state
 from trainer.validation import WARNING, Outcome
 
 if TYPE_CHECKING:

@@ -48,6 +48,7 @@ def run_job(
         stop_at: ask to stop once a checkpoint of this step or later is saved.
     """
     from trainer.job import Job
+    from trainer.tensorflow_engine import make_engine
 
     config = parse(
         f"--model_dir {model_dir} --batch_size 16 --precision float32 --tpu none "
@@ -61,7 +62,7 @@ def run_job(
     stop = StopRequest()
     events = StopAt(stop_at, stop, run="r", attempt=1, stdout=null, file=path)
     try:
-        code = Job(config, events, stop, None).execute()
+        code = Job(config, events, stop, lambda: make_engine(config, events, None)).execute()
     finally:
         os.close(null)
         found = events_in(path)

@@ -241,7 +241,7 @@ def test_held_out_records_come_once_each(sizes: list[int]) -> None:
 
 
 def test_calls_grow_carefully_and_follow_the_time() -> None:
-    from trainer.loop import CallSizer
+    from trainer.measures import CallSizer
 
     sizer = CallSizer(1.0)
     sizes = []

@@ -1,23 +1,29 @@
-"""Sets up what a training job works with: device, data, state, checkpoints."""
+"""TensorFlow as a job's engine: device, data, state and checkpoints, set up and put together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
 from trainer import devices
+from trainer.best_weights import BestWeights
 from trainer.checkpoint_files import CheckpointFolder
-from trainer.checkpoints import SCHEMA, Checkpoints
+from trainer.checkpoints import Checkpoints
 from trainer.config import Config, batch_advice
 from trainer.config_checks import check_division
 from trainer.data import loading
+from trainer.data.faults import input_failure
+from trainer.engine import Alone
+from trainer.export import export_model
 from trainer.loop import TrainingLoop
-from trainer.model import signature
+from trainer.model import flops_per_example, signature, weights_sha256
 from trainer.model_specs import model_spec
+from trainer.resuming import SCHEMA, data_name
 from trainer.schedule import make_schedule
+from trainer.summaries import Summaries
+from trainer.tracing import TensorFlowTracer
 from trainer.training_state import TrainingState
 
 if TYPE_CHECKING:
@@ -26,32 +32,97 @@ if TYPE_CHECKING:
     from trainer.data.evaluation import EvaluationData
     from trainer.data.loading import TrainingData
     from trainer.events import EventWriter
+    from trainer.measures import Call, Measured
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a job works with.
+class TensorFlowEngine:
+    """TensorFlow set up for one job; see `trainer.engine.Engine`.
 
-    Attributes:
+    Args:
+        config: the settings.
         state: what is trained.
-        loop: runs the steps.
         checkpoints: the run's checkpoints.
         training: data to train on.
         evaluation: held-out data.
         target: last step of the run.
+        warn: told what is worth knowing but no failure.
     """
 
-    state: TrainingState
-    loop: TrainingLoop
-    checkpoints: Checkpoints
-    training: TrainingData
-    evaluation: EvaluationData
-    target: int
+    peers = Alone()
 
-    def evaluation_batch(self, batch_size: int) -> int:
-        """Return the size of held-out batches: moderate, and whole for each replica."""
-        replicas = self.state.device.count
-        return max(replicas, min(256, batch_size) // replicas * replicas)
+    def __init__(
+        self,
+        config: Config,
+        state: TrainingState,
+        checkpoints: Checkpoints,
+        training: TrainingData,
+        evaluation: EvaluationData,
+        target: int,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._state = state
+        self._checkpoints = checkpoints
+        self._training = training
+        self._evaluation = evaluation
+        self._loop = make_loop(config, state)
+        self._best = BestWeights(state.model, config.model_dir, warn)
+        self.target = target
+        self.tracer = TensorFlowTracer()
+        self.steps_per_epoch = training.steps_per_epoch
+        self.evaluation_examples = evaluation.examples
+        self.restore = checkpoints.restore
+        self.save = checkpoints.save
+        self.save_best = self._best.save
+        self.restore_best = self._best.restore
+        self.take_measures = self._loop.take_measures
+        self.learning_rate = state.schedule.at
+        self.weights_are_finite = state.weights_are_finite
+
+    @property
+    def last_saved(self) -> int | None:
+        """Step of the newest checkpoint, None while there is none."""
+        return self._checkpoints.last_saved
+
+    def start(self, step: int) -> None:
+        """Take the data from a step on and trace the training step."""
+        self._loop.start(self._training, step, self.target)
+
+    def run(self, steps: int) -> Call:
+        """Run steps in one device call.
+
+        Raises:
+            TrainerError: the input failed.
+        """
+        try:
+            return self._loop.run(steps)
+        except tf.errors.OpError as error:
+            failure = input_failure(error, self._training.files)
+            if failure is None:
+                raise
+            raise failure from error
+
+    def evaluate(self, cancelled: Callable[[], bool]) -> Measured | None:
+        """Return loss and accuracy over the held-out data; None if cancelled."""
+        replicas = self._state.device.count
+        size = max(replicas, min(256, self._config.batch_size) // replicas * replicas)
+        return self._loop.evaluate(self._evaluation.batches(size), cancelled)
+
+    def flops_per_example(self) -> int:
+        """Return the floating-point operations of training on one example."""
+        return flops_per_example(self._state.model)
+
+    def weights_sha256(self) -> str:
+        """Return the SHA-256 over all weights."""
+        return weights_sha256(self._state.model)
+
+    def export(self, step: int) -> str:
+        """Write a SavedModel and return its path. Raises `TrainerError`."""
+        return export_model(self._state.model, self._config.model_dir, step)
+
+    def curves(self) -> Summaries:
+        """Return the writer of training curves."""
+        return Summaries(self._config.model_dir)
 
 
 def set_up_device(config: Config, events: EventWriter, tpu_name: str | None) -> devices.Device:
@@ -67,16 +138,17 @@ def set_up_device(config: Config, events: EventWriter, tpu_name: str | None) -> 
     return device
 
 
-def make_parts(config: Config, events: EventWriter, device: devices.Device) -> Parts:
-    """Read the data, build the model, and look at the run's folder.
+def make_engine(config: Config, events: EventWriter, tpu_name: str | None) -> TensorFlowEngine:
+    """Connect the device, read the data, build the model, and look at the run's folder.
 
     Raises:
-        TrainerError: the data or the folder cannot be used.
+        TrainerError: the device, the data or the folder cannot be used.
     """
 
     def warn(message: str) -> None:
         events.emit("warning", message, severity="WARNING")
 
+    device = set_up_device(config, events, tpu_name)
     for advice in batch_advice(config.batch_size, config.accelerator_type):
         warn(advice)
     events.emit("stage", "reading the data", stage="data")
@@ -86,14 +158,8 @@ def make_parts(config: Config, events: EventWriter, device: devices.Device) -> P
     target = config.steps or config.num_epochs * training.steps_per_epoch
     compute = _compute_type(config, device, folder)
     state = make_state(config, device, target, compute)
-    return Parts(
-        state,
-        make_loop(config, state),
-        _checkpoints(config, folder, state, training, warn),
-        training,
-        evaluation,
-        target,
-    )
+    checkpoints = _checkpoints(config, folder, state, training, warn)
+    return TensorFlowEngine(config, state, checkpoints, training, evaluation, target, warn)
 
 
 def make_state(
@@ -146,11 +212,6 @@ def _checkpoints(
 
 
 def _description(config: Config, state: TrainingState, training: TrainingData) -> dict[str, Any]:
-    data = f"{training.examples} examples"
-    if config.embedded:
-        data = "embedded"
-    elif config.synthetic:
-        data = f"{config.synthetic} synthetic"
     return {
         "schema": SCHEMA,
         "keras_flavour": "keras3",
@@ -162,7 +223,7 @@ def _description(config: Config, state: TrainingState, training: TrainingData) -
         "learning_rate": config.learning_rate,
         "schedule": state.schedule.description(),
         "clip_norm": config.clip_norm,
-        "data": data,
+        "data": data_name(config, training.examples),
         "versions": {"tensorflow": tf.__version__, "keras": keras.__version__},
     }
 
