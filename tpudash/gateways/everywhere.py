@@ -25,7 +25,10 @@ EVERY_ZONE: Final = "-"
 ZONES_AT_ONCE: Final = 8
 REFUSAL_HOLDS_S: Final = 600.0
 """How long the wildcard is left alone after it was refused, and a list of zones trusted."""
+FAULT_HOLDS_S: Final = 60.0
+"""The same after a fault of the service, which may pass at any time."""
 
+_PASSING: Final = frozenset({ErrorClass.INTERNAL, ErrorClass.CONNECT, ErrorClass.UNKNOWN_OUTCOME})
 _NOT_ABOUT_THE_WILDCARD: Final = frozenset(
     {
         ErrorClass.AUTH_EXPIRED,
@@ -93,20 +96,26 @@ class Everywhere:
         if not self._zones:
             raise refusal
         answer = await self._by_zone(list_in)
-        self._alone_until[topic] = self._clock.monotonic() + REFUSAL_HOLDS_S
+        holds_s = FAULT_HOLDS_S if _passes(refusal) else REFUSAL_HOLDS_S
+        self._alone_until[topic] = self._clock.monotonic() + holds_s
         return answer
 
     async def _by_zone(
         self, list_in: Callable[[str], Awaitable[tuple[list[Item], tuple[str, ...]]]]
     ) -> tuple[list[Item], tuple[str, ...]]:
-        free = asyncio.Semaphore(ZONES_AT_ONCE)
+        free, outage = asyncio.Semaphore(ZONES_AT_ONCE), _Outage()
 
         async def one(zone: str) -> tuple[list[Item], tuple[str, ...]] | TpudashError:
             async with free:
+                if outage.error is not None:
+                    return outage.error
                 try:
-                    return await list_in(zone)
+                    answer = await list_in(zone)
                 except TpudashError as error:
+                    outage.failed(error)
                     return error
+                outage.answered()
+                return answer
 
         zones = self._zones
         async with asyncio.TaskGroup() as group:
@@ -125,3 +134,30 @@ class Everywhere:
                 items.extend(answer[0])
                 unreachable.extend(answer[1])
         return items, tuple(dict.fromkeys(unreachable))
+
+
+class _Outage:
+    """Whether so many zones and no other failed that the rest need not be asked."""
+
+    def __init__(self) -> None:
+        self.error: TpudashError | None = None
+        self._failed = 0
+        self._is_up = False
+
+    def answered(self) -> None:
+        """Note that a zone answered or refused: the service is there."""
+        self._is_up = True
+
+    def failed(self, error: TpudashError) -> None:
+        """Note that a zone did not answer, or refused."""
+        if not _passes(error):
+            self.answered()
+            return
+        self._failed += 1
+        if self._failed >= ZONES_AT_ONCE and not self._is_up:
+            self.error = error
+
+
+def _passes(error: TpudashError) -> bool:
+    """Whether an error is a fault of the service rather than its answer."""
+    return error.failure is not None and error.failure.error_class in _PASSING

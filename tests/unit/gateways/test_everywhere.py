@@ -9,7 +9,7 @@ import pytest
 
 from tpudash.domain.failure import CloudStatus
 from tpudash.errors import NotAllowedError, TpudashError, UnreachableError
-from tpudash.gateways.everywhere import REFUSAL_HOLDS_S, Everywhere
+from tpudash.gateways.everywhere import FAULT_HOLDS_S, REFUSAL_HOLDS_S, ZONES_AT_ONCE, Everywhere
 from tpudash.gateways.translate import to_error
 
 
@@ -108,3 +108,25 @@ async def test_one_zone_asks_for_nothing_else() -> None:
     with pytest.raises(UnreachableError):
         await Everywhere(zones.list_zones, Clock()).gather("nodes", "a", zones.list_in)
     assert zones.asked == ["a"]
+
+
+DOWN = error("UNAVAILABLE", "The service is currently unavailable.")
+
+
+async def test_a_service_that_is_down_is_not_asked_for_every_zone() -> None:
+    zones = Zones({"-": DOWN, **{f"z{number}": DOWN for number in range(60)}})
+    with pytest.raises(UnreachableError):
+        await Everywhere(zones.list_zones, Clock()).gather("nodes", "-", zones.list_in)
+    assert len(zones.asked) == 1 + ZONES_AT_ONCE
+
+
+async def test_a_region_that_is_down_hides_none_of_the_others() -> None:
+    down = dict.fromkeys((f"a{number}" for number in range(ZONES_AT_ONCE - 1)), DOWN)
+    zones = Zones({"-": DOWN, **down, "b": ["x"], "c": DOWN, "d": ["y"]})
+    clock = Clock()
+    everywhere = Everywhere(zones.list_zones, clock)
+    found = await everywhere.gather("nodes", "-", zones.list_in)
+    assert found == (["x", "y"], (*down, "c"))
+    clock.time += FAULT_HOLDS_S + 1
+    zones.answers["-"] = ["all"]
+    assert (await everywhere.gather("nodes", "-", zones.list_in))[0] == ["all"]
