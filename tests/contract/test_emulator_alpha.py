@@ -55,6 +55,18 @@ async def test_a_node_of_one_version_is_the_others_too(emulator: Cloud, alpha: A
         await alpha.get_node(name=node_name("a"), **CALL)
 
 
+async def test_a_request_id_makes_and_deletes_a_node_once(emulator: Cloud, alpha: Any) -> None:
+    wanted = {"parent": PARENT, "node_id": "a", "node": NODE, "request_id": "once"}
+    operations = [await alpha.create_node(wanted, **CALL) for _ in range(2)]
+    assert len({operation.operation.name for operation in operations}) == 1
+    made = await operations[1].result(timeout=10)
+    assert isinstance(made, tpu_v2alpha1.Node)
+    ending = {"name": node_name("a"), "request_id": "once"}
+    await (await alpha.delete_node(ending, **CALL)).result(10)
+    await (await alpha.delete_node(ending, **CALL)).result(10)
+    assert not len(emulator.emulator.world.nodes)
+
+
 async def test_best_effort_requests_of_several_nodes(emulator: Cloud, alpha: Any) -> None:
     spec = {
         "parent": PARENT,

@@ -127,3 +127,28 @@ async def test_bad_requests_are_refused_at_the_call(emulator: Cloud) -> None:
     await queue(emulator, request_for("a"))
     with pytest.raises(exceptions.AlreadyExists):
         await queue(emulator, request_for("b"))
+
+
+async def test_a_request_id_asks_once_however_often_it_is_sent(emulator: Cloud) -> None:
+    wanted: dict[str, Any] = {
+        "parent": PARENT,
+        "queued_resource_id": "q",
+        "queued_resource": request_for("a"),
+        "request_id": "7f3c1f0e-6a55-4a0a-9a87-0d8c2a8a9d11",
+    }
+    first = await emulator.tpu.create_queued_resource(wanted, **CALL)
+    await reaches(emulator, State.ACTIVE)
+    again = await emulator.tpu.create_queued_resource(wanted, **CALL)
+    assert again.operation.name == first.operation.name
+    with pytest.raises(exceptions.InvalidArgument, match="another request"):
+        await emulator.tpu.create_queued_resource(
+            {**wanted, "queued_resource": request_for("b")}, **CALL
+        )
+    with pytest.raises(exceptions.AlreadyExists):
+        await emulator.tpu.create_queued_resource({**wanted, "request_id": "other"}, **CALL)
+    ending = {"name": NAME, "force": True, "request_id": wanted["request_id"]}
+    ended = await emulator.tpu.delete_queued_resource(ending, **CALL)
+    await emulator.finish(ended)
+    gone = await emulator.tpu.delete_queued_resource(ending, **CALL)
+    assert gone.operation.name == ended.operation.name
+    assert gone.operation.done

@@ -52,14 +52,21 @@ def template_of(spec: RunSpec, startup_script: str) -> NodeTemplate:
     )
 
 
-def request_template_of(spec: RunSpec, startup_script: str) -> RequestTemplate:
+def request_template_of(spec: RunSpec, startup_script: str, former: str = "") -> RequestTemplate:
     """Return the queued resource by which an attempt's node is asked for.
 
-    Its key is the same whenever this attempt asks in this zone, so that the service itself makes
-    one of two calls.
+    Its key is the same whenever the same try asks in this zone, so that the service itself makes
+    one of two calls. Under a key that it knows, the service makes nothing anew, so that a further
+    try after one that came to its end needs another key.
+
+    Args:
+        spec: The attempt.
+        startup_script: What the node runs at each boot.
+        former: The cloud's operation by which the same try asked here before, now over.
     """
     placement = spec.placement
-    key = f"{spec.run_url} {spec.created.isoformat()} {spec.attempt} {spec.zone}"
+    begun = spec.attempt_started.isoformat() if spec.attempt_started else ""
+    key = f"{spec.run_url} {spec.created.isoformat()} {spec.attempt} {begun} {spec.zone} {former}"
     valid_s = placement.valid_until_s
     return RequestTemplate(
         node_id=spec.node_id,

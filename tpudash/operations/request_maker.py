@@ -84,12 +84,17 @@ class RequestMaker:
         return found is not None
 
     async def _accepted(self, node: str) -> CloudOperation | None:
+        accepted = self._accepted_as(node)
+        return await self._course.operation(accepted) if accepted else None
+
+    def _accepted_as(self, node: str) -> str:
+        """Return the cloud's operation that this one saved the name of before, or ""."""
         known = self._course.tools.journal.find(self._course.operation_id)
-        accepted = known.accepted.get(node) if known is not None else None
-        return None if accepted is None else await self._course.operation(accepted)
+        return known.accepted.get(node, "") if known is not None else ""
 
     async def _ask(self, name: str, spec: RunSpec, facts: dict[str, str]) -> CloudOperation | None:
-        template = calls.request_template_of(spec, self._script)
+        former = self._accepted_as(facts["node"])
+        template = calls.request_template_of(spec, self._script, former)
         asking = Asking(
             "CreateQueuedResource",
             f"request {spec.node_id}",

@@ -65,7 +65,8 @@ class TpuService:
             response = _RESOURCE_OF.get(name) or getattr(cloud_tpu, f"{name}Response")
             methods.append(Method(name, self._request(name), raw(response), function))
         for name, function in writes.items():
-            methods.append(Method(name, self._request(name), _Operation, function, mutating=True))
+            once = self._once(name, function)
+            methods.append(Method(name, self._request(name), _Operation, once, mutating=True))
         methods.append(
             Method(
                 "GenerateServiceIdentity",
@@ -76,6 +77,16 @@ class TpuService:
             )
         )
         return Service(NAME, tuple(methods))
+
+    def _once(self, name: str, function: Unary) -> Unary:
+        """Return a method that does once what is asked for twice under one `request_id`."""
+
+        async def answer(request: Any, call: Call) -> Any:
+            return await self._world.request_ids.once(
+                name, request, lambda: function(request, call)
+            )
+
+        return answer
 
     @staticmethod
     def _request(method: str) -> Any:

@@ -66,14 +66,20 @@ class TpuAlphaService:
         async def answer(request: Any, call: Call) -> Any:
             inner = carry_over(request, method.request())
             _adapt_request(request, inner)
-            result = await function(inner, call)
             if is_operation:
-                return self._marked(result)
+                return self._marked(await self._once(method.name, request, inner, call, function))
+            result = await function(inner, call)
             return self._enriched(to_alpha(result, word), word)
 
         return Method(
             method.name, self._request(method.name), response, answer, mutating=method.mutating
         )
+
+    async def _once(self, name: str, request: Any, inner: Any, call: Call, function: Any) -> Any:
+        """Begin an operation, once for each `request_id`; of some methods only v2alpha1 has one."""
+        if hasattr(inner, "request_id"):
+            return await function(inner, call)
+        return await self._world.request_ids.once(name, request, lambda: function(inner, call))
 
     def _marked(self, operation: Any) -> Any:
         """Remember by which version an operation was begun: its payload is of that version."""

@@ -22,6 +22,7 @@ from tpudash.emulator.world.nodes import Nodes
 from tpudash.emulator.world.operations import Operations
 from tpudash.emulator.world.past import Past
 from tpudash.emulator.world.queued_resources import QueuedResources
+from tpudash.emulator.world.request_ids import RequestIds
 from tpudash.emulator.world.series import SeriesStore
 from tpudash.emulator.world.skewed_clock import SkewedClock
 from tpudash.emulator.world.state_file import StateFile
@@ -97,6 +98,7 @@ class World:
         """Build the tables from the state file."""
         clock, settings = self.clock, self.settings
         self.operations = Operations(clock, self.identifiers, self.state)
+        self.request_ids = RequestIds(clock, self.operations, self.state)
         self.nodes = Nodes(self.catalogue, self.state)
         self.faults.listeners.clear()
         self.capacity = Capacity(self.nodes, self.state, self.faults)
