@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.emulator_fixture import Cloud, fast_settings, running_cloud
+from tpudash.clock import SystemClock
+from tpudash.gateways import connection
+from tpudash.gateways.pace import Paces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _own_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test wait because another one has used up the calls of a minute."""
+    monkeypatch.setattr(connection, "SHARED", Paces(SystemClock()))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from tests.emulator_fixture import ZONE, eventually
 from tpudash.clock import SystemClock
 from tpudash.domain.operation import LaunchRequest, OperationState, ResumeChanges, SupervisionWish
 from tpudash.domain.run import Placement
+from tpudash.gateways import pace
 from tpudash.operations import supervise_policy
 from tpudash.operations.journal import Journal
 from tpudash.operations.service import Operations, OperationsOptions
@@ -35,6 +36,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = {kind: Waiting(0.1, 0.3) for kind in supervise_policy.WAITING}
     monkeypatch.setattr("tpudash.operations.supervisor.WAITING", quick)
     monkeypatch.setattr("tpudash.operations.supervisor.UNKNOWN_SETTLES_S", 1.0)
+    # An hour passes in seconds here, and so do the calls that may be made in it.
+    rates = {spend: replace(rate, at_once=10_000) for spend, rate in pace.RATES.items()}
+    monkeypatch.setattr(pace, "RATES", rates)
 
 
 def session(place: Place) -> Operations:

@@ -33,6 +33,7 @@ from tpudash.emulator.world.windows import validity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
 
     from tpudash.emulator.world.lifecycle import NodeLifecycle
     from tpudash.emulator.world.nodes import NodeRecord
@@ -200,17 +201,22 @@ class QueuedResources:
                 return
             if self._provision(request):
                 return
-            await self._wait_for_room()
+            await self._wait_for_room(end)
 
-    async def _wait_for_room(self) -> None:
-        """Wait for a change of capacity, looking again now and then for the deadline's sake."""
-        change = asyncio.ensure_future(self._deps.capacity.wait_for_change())
-        timer = asyncio.ensure_future(self._deps.clock.sleep(_RETRY_S))
+    async def _wait_for_room(self, end: datetime | None) -> None:
+        """Wait for a change of capacity or of the faults, or for the request's end."""
+        deps = self._deps
+        left_s = _RETRY_S if end is None else (end - deps.clock.now()).total_seconds()
+        waits = {
+            asyncio.ensure_future(deps.capacity.wait_for_change()),
+            asyncio.ensure_future(deps.faults.wait_for_change()),
+            asyncio.ensure_future(deps.clock.sleep(max(0.0, min(_RETRY_S, left_s)))),
+        }
         try:
-            await asyncio.wait({change, timer}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            change.cancel()
-            timer.cancel()
+            for wait in waits:
+                wait.cancel()
 
     def _provision(self, request: Request) -> bool:
         """Start the nodes if there is room for all of them; return whether waiting is over."""
