@@ -448,15 +448,6 @@ async def test_ascii_mode_draws_nothing_else() -> None:
         assert all(line.isascii() for line in nodes), nodes
 
 
-async def test_dismissing_forgets_a_vanished_node() -> None:
-    async with console() as it:
-        key = next(key for key in it.table.row_keys if key.startswith("tombstone:"))
-        it.table.move_to(key)
-        await it.press("x")
-        await it.until(lambda: key not in it.table.row_keys)
-        assert not it.store.snapshot.tombstones
-
-
 async def test_a_run_that_is_resumed_moves_on_in_place() -> None:
     async with console() as it:
         it.table.move_to("run:vision")

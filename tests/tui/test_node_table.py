@@ -115,10 +115,11 @@ def test_80_columns_hold_what_matters_most() -> None:
 @given(st.text(max_size=60))
 def test_any_filter_is_harmless(text: str) -> None:
     from tests.tui.factories import make_world
+    from tpudash.tui.hints import KeyHints
     from tpudash.tui.widgets.node_order import filtered
     from tpudash.tui.widgets.node_rows import build_groups
 
-    groups = build_groups(make_world().snapshot)
+    groups = build_groups(make_world().snapshot, KeyHints({}))
     assert len(filtered(groups, text)) <= len(groups)
 
 

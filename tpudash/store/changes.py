@@ -118,7 +118,7 @@ class SourceReported:
 
 @dataclass(frozen=True, slots=True)
 class TombstonesDismissed:
-    """The user no longer wants to see these vanished nodes."""
+    """The user no longer wants to see these vanished nodes and requests, by full name."""
 
     names: frozenset[str]
 
@@ -146,6 +146,7 @@ class ChangeSet:
 
     Attributes:
         nodes: Full names of nodes that came, went or changed (tombstones included).
+        requests: Full names of queued resources that did (tombstones included).
         logs: How many log entries were added.
         series: Node ids whose time series got new points.
     """

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from tpudash.domain.metric import MetricPoint, MetricSeries
 from tpudash.errors import ConfigurationError
-from tpudash.store.training_curve import StepPoint, TrainingCurve
+from tpudash.store.history_reading import Seen, millis_of, read_seen
+from tpudash.store.past import LONGEST_TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from datetime import datetime
     from pathlib import Path
+
+    from tpudash.domain.metric import MetricSeries
 
 VERSION: Final = 1
 BUSY_S: Final = 2.0
@@ -34,8 +35,6 @@ TIERS: Final = (
 """From which age on there is one sample for how long."""
 MOST_BYTES: Final = 128 << 20
 SHARE_DROPPED: Final = 0.2
-MOST_READ: Final = 200_000
-LONGEST_TEXT: Final = 500
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS series (
@@ -62,52 +61,6 @@ CREATE TABLE IF NOT EXISTS cost (
   PRIMARY KEY (place, time)) WITHOUT ROWID;
 """
 _TABLES: Final = ("sample", "step", "state", "event", "cost")
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A turning point of a run: checkpoint, restore, preemption, error, end."""
-
-    time: datetime
-    node_id: str
-    run: str
-    attempt: int
-    name: str
-    text: str
-    insert_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeStateSeen:
-    """A node was seen in another state than before."""
-
-    time: datetime
-    node: str
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class CostSeen:
-    """What the project cost an hour, and so far; None where that is not known."""
-
-    time: datetime
-    per_hour_usd: float | None
-    accrued_usd: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is to be kept, or what is remembered."""
-
-    series: tuple[MetricSeries, ...] = ()
-    curves: tuple[TrainingCurve, ...] = ()
-    states: tuple[NodeStateSeen, ...] = ()
-    events: tuple[Event, ...] = ()
-    costs: tuple[CostSeen, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether there is anything."""
-        return any((self.series, self.curves, self.states, self.events, self.costs))
 
 
 class History:
@@ -150,7 +103,7 @@ class History:
             return Seen()
         try:
             with closing(self._open()) as database:
-                return _read(database, self._place(project), _millis(since))
+                return read_seen(database, self._place(project), since)
         except (sqlite3.Error, OSError, ValueError) as error:
             raise self._unusable(error) from error
 
@@ -165,7 +118,7 @@ class History:
                 with database:
                     database.execute("BEGIN IMMEDIATE")
                     _thin(database, now)
-                    _forget(database, _millis(now - KEPT))
+                    _forget(database, millis_of(now - KEPT))
                 self._keep_size(database)
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
@@ -260,25 +213,25 @@ class _Writer:
         place = self._place
         for one in seen.series:
             number = self._number(one)
-            rows = [(number, _millis(p.time), p.value) for p in one.points]
+            rows = [(number, millis_of(p.time), p.value) for p in one.points]
             self._add("sample (series, time, value, weight)", "?, ?, ?, 1", rows)
         steps = [
-            (place, curve.run, p.attempt, _millis(p.time), p.step, json.dumps(dict(p.values)))
+            (place, curve.run, p.attempt, millis_of(p.time), p.step, json.dumps(dict(p.values)))
             for curve in seen.curves
             for p in curve.points
         ]
         self._add("step", "?, ?, ?, ?, ?, ?", steps)
-        states = [(place, one.node, _millis(one.time), one.state) for one in seen.states]
+        states = [(place, one.node, millis_of(one.time), one.state) for one in seen.states]
         self._add("state", "?, ?, ?, ?", states)
         events = [
             (
-                *(place, _millis(e.time), e.insert_id or e.text[:80], e.node_id),
+                *(place, millis_of(e.time), e.insert_id or e.text[:80], e.node_id),
                 *(e.run, e.attempt, e.name, e.text[:LONGEST_TEXT]),
             )
             for e in seen.events
         ]
         self._add("event", "?, ?, ?, ?, ?, ?, ?, ?", events)
-        costs = [(place, _millis(c.time), c.per_hour_usd, c.accrued_usd) for c in seen.costs]
+        costs = [(place, millis_of(c.time), c.per_hour_usd, c.accrued_usd) for c in seen.costs]
         self._add("cost", "?, ?, ?, ?", costs)
 
     def _add(self, table: str, marks: str, rows: Sequence[tuple[object, ...]]) -> None:
@@ -307,7 +260,7 @@ def _thin(database: sqlite3.Connection, now: datetime) -> None:
     """Keep one sample, the weighted mean, for each stretch of time beyond an age."""
     for age, width in TIERS:
         wide = int(width.total_seconds() * 1000)
-        until = _millis(now - age) // wide * wide
+        until = millis_of(now - age) // wide * wide
         database.execute("DROP TABLE IF EXISTS temp.thinned")
         database.execute(
             "CREATE TEMP TABLE thinned AS SELECT series, time / ? AS stretch, MAX(time) AS time, "
@@ -334,66 +287,3 @@ def _forget(database: sqlite3.Connection, before: int) -> None:
     for table in _TABLES:
         database.execute(f"DELETE FROM {table} WHERE time < ?", (before,))  # noqa: S608
     database.execute("DELETE FROM series WHERE id NOT IN (SELECT DISTINCT series FROM sample)")
-
-
-def _read(database: sqlite3.Connection, place: str, since: int) -> Seen:
-    points: defaultdict[int, list[MetricPoint]] = defaultdict(list)
-    for number, time, value in database.execute(
-        "SELECT series, time, value FROM sample JOIN series ON series.id = sample.series "
-        "WHERE place = ? AND time >= ? ORDER BY time DESC LIMIT ?",
-        (place, since, MOST_READ),
-    ):
-        points[number].append(MetricPoint(_time(time), value))
-    series = [
-        MetricSeries(
-            metric, node or None, zone or None, worker, unit,
-            tuple(reversed(points[number])), json.loads(labels),
-        )
-        for number, node, zone, metric, worker, labels, unit in database.execute(
-            "SELECT id, node, zone, metric, worker, labels, unit FROM series WHERE place = ?",
-            (place,),
-        )
-        if number in points
-    ]  # fmt: skip
-    steps: defaultdict[str, list[StepPoint]] = defaultdict(list)
-    for run, attempt, time, step, figures in database.execute(
-        "SELECT run, attempt, time, step, figures FROM step WHERE place = ? AND time >= ? "
-        "ORDER BY attempt, time LIMIT ?",
-        (place, since, MOST_READ),
-    ):
-        values: Mapping[str, float] = json.loads(figures)
-        steps[run].append(StepPoint(_time(time), attempt, step, values))
-    return Seen(
-        tuple(series),
-        tuple(TrainingCurve(run, tuple(found)) for run, found in steps.items()),
-        *_read_rest(database, place, since),
-    )
-
-
-def _read_rest(
-    database: sqlite3.Connection, place: str, since: int
-) -> tuple[tuple[NodeStateSeen, ...], tuple[Event, ...], tuple[CostSeen, ...]]:
-    asked = (place, since, MOST_READ)
-    tail = "WHERE place = ? AND time >= ? ORDER BY time LIMIT ?"
-    states = database.execute(f"SELECT time, node, state FROM state {tail}", asked)  # noqa: S608
-    events = database.execute(
-        f"SELECT time, node, run, attempt, name, text, insert_id FROM event {tail}",  # noqa: S608
-        asked,
-    )
-    costs = database.execute(
-        f"SELECT time, per_hour_usd, accrued_usd FROM cost {tail}",  # noqa: S608
-        asked,
-    )
-    return (
-        tuple(NodeStateSeen(_time(time), node, state) for time, node, state in states),
-        tuple(Event(_time(time), *rest) for time, *rest in events),
-        tuple(CostSeen(_time(time), *rest) for time, *rest in costs),
-    )
-
-
-def _millis(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
-
-
-def _time(millis: int) -> datetime:
-    return datetime.fromtimestamp(millis / 1000, UTC)

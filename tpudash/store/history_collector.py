@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tpudash.store.history import CostSeen, Event, NodeStateSeen, Seen
+from tpudash.store.history_reading import Seen
+from tpudash.store.past import GONE, CostSeen, NodeStateSeen, event_of
 from tpudash.store.recording_masking import without_secrets
 from tpudash.store.training_curve import training_curve
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 EVENTS: Final = frozenset(
     {"start", "restore", "checkpoint", "eval", "preempt", "error", "warning", "finish"}
 )
-GONE: Final = "GONE"
 COST_EVERY_S: Final = 60.0
 _Key = tuple[str, str, str, str]
 
@@ -65,7 +65,11 @@ class Collector:
             tuple(filter(None, map(self._fresh, self._series_of(node_ids)))),
             tuple(training_curve(entries, run) for run in sorted(runs)),
             states,
-            tuple(event_of(entry) for entry in entries if entry.run and entry.event in EVENTS),
+            tuple(
+                replace(event_of(entry), text=without_secrets(entry.text))
+                for entry in entries
+                if entry.run and entry.event in EVENTS
+            ),
             self._cost(now),
         )
 
@@ -97,16 +101,3 @@ class Collector:
             return ()
         self._cost_at = now
         return (CostSeen(now, *self._costs()),)
-
-
-def event_of(entry: LogEntry) -> Event:
-    """Return the turning point that a log entry tells of."""
-    return Event(
-        entry.timestamp,
-        entry.node_id,
-        entry.run or "",
-        entry.attempt or 0,
-        entry.event or "",
-        without_secrets(entry.text),
-        entry.insert_id,
-    )

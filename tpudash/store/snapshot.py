@@ -116,6 +116,19 @@ class Tombstone:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestTombstone:
+    """A queued resource that vanished, kept until the user dismisses it.
+
+    Attributes:
+        last_entries: What the nodes that it asked for logged last, oldest first.
+    """
+
+    request: QueuedResource
+    vanished: datetime
+    last_entries: tuple[LogEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that is known now. Nodes and requests by full name, runs by name.
 
@@ -131,6 +144,7 @@ class Snapshot:
     times: Mapping[str, NodeTimes] = field(default_factory=dict)
     tombstones: Mapping[str, Tombstone] = field(default_factory=dict)
     requests: Mapping[str, QueuedResource] = field(default_factory=dict)
+    request_tombstones: Mapping[str, RequestTombstone] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
     lives: tuple[NodeLife, ...] = ()
     findings: tuple[Finding, ...] = ()

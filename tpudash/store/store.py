@@ -33,14 +33,16 @@ from tpudash.store.changes import (
 from tpudash.store.derived import agent_series
 from tpudash.store.log_ring import LogRing
 from tpudash.store.series_book import SeriesBook
-from tpudash.store.snapshot import NodeTimes, Snapshot, Tombstone
+from tpudash.store.snapshot import NodeTimes, RequestTombstone, Snapshot, Tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from datetime import datetime
     from typing import TypeVar
 
+    from tpudash.domain.log import LogEntry
     from tpudash.domain.node import Node
+    from tpudash.domain.request import QueuedResource
     from tpudash.store.training_curve import TrainingCurve
 
     ValueT = TypeVar("ValueT")
@@ -136,8 +138,27 @@ class Store:
             for name, request in before.items()
             if name not in after and request.zone in silent
         }
-        self.snapshot = replace(self.snapshot, requests=after)
+        stones = {
+            name: stone
+            for name, stone in self.snapshot.request_tombstones.items()
+            if name not in after
+        }
+        stones |= {
+            name: self._request_tombstone(before[name], change.as_of)
+            for name in before.keys() - after.keys()
+        }
+        self.snapshot = replace(
+            self.snapshot,
+            requests=after,
+            request_tombstones=dict(list(stones.items())[-MAX_TOMBSTONES:]),
+        )
         return ChangeSet(requests=_differences(before, after))
+
+    def _request_tombstone(self, request: QueuedResource, vanished: datetime) -> RequestTombstone:
+        ids = {name.rsplit("/", 1)[-1] for name in request.node_names}
+        said = self.logs.last_of(ids, LAST_ENTRIES, LOOK_BACK) if ids else {}
+        entries = sorted((one for some in said.values() for one in some), key=_when)
+        return RequestTombstone(request, vanished, tuple(entries[-LAST_ENTRIES:]))
 
     @_apply.register
     def _(self, change: RunsRead) -> ChangeSet:
@@ -207,15 +228,24 @@ class Store:
 
     @_apply.register
     def _(self, change: TombstonesDismissed) -> ChangeSet:
-        gone = change.names & self.snapshot.tombstones.keys()
+        before = self.snapshot
+        nodes = change.names & before.tombstones.keys()
+        requests = change.names & before.request_tombstones.keys()
         self.snapshot = replace(
-            self.snapshot,
-            tombstones={
-                name: stone for name, stone in self.snapshot.tombstones.items() if name not in gone
-            },
+            before,
+            tombstones=_without(before.tombstones, nodes),
+            request_tombstones=_without(before.request_tombstones, requests),
         )
-        self.series.forget(name.rsplit("/", 1)[-1] for name in gone)
-        return ChangeSet(nodes=frozenset(gone))
+        self.series.forget(name.rsplit("/", 1)[-1] for name in nodes)
+        return ChangeSet(nodes=frozenset(nodes), requests=frozenset(requests))
+
+
+def _when(entry: LogEntry) -> datetime:
+    return entry.timestamp
+
+
+def _without(stones: Mapping[str, ValueT], names: Collection[str]) -> dict[str, ValueT]:
+    return {name: stone for name, stone in stones.items() if name not in names}
 
 
 def _differences(before: Mapping[str, ValueT], after: Mapping[str, ValueT]) -> frozenset[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tpudash.tui.hints import KeyHints
     from tpudash.tui.pane import PaneId, Subject
 
 
@@ -65,13 +66,14 @@ class Action:
         id: Stable; the keymap, the palette and findings of the checklist name it.
         keys: Default keys, as characters (`L`, `/`) or names (`enter`, `ctrl+p`).
         label: One or two words for the footer.
-        help: One sentence for the help screen, the palette and the README.
+        help: One sentence for the help screen, the palette and the README; it names keys as
+            `{id}` (`tpudash.tui.hints`).
         group: Heading in the help screen.
         scope: The pane that must have the focus, or None for everywhere.
         needs_operator: Does not exist in watch mode.
         needs: Does not exist where this is not at hand.
         claims: Whether it takes its key from a more general action now; None if it always does.
-        when: Returns "" if it can be taken now, else the reason why not.
+        when: Returns "" if it can be taken now, else the reason why not, with keys as `{id}`.
         in_footer: Whether the footer may show it.
     """
 
@@ -110,8 +112,8 @@ class Action:
             return False
         return self.claims is None or self.claims(situation)
 
-    def hindrance(self, situation: Situation) -> str:
+    def hindrance(self, situation: Situation, hints: KeyHints) -> str:
         """Return why it can't be taken now, or ""."""
         if situation.control and self.danger is not Danger.NONE:
             return situation.control
-        return self.when(situation)
+        return hints.fill(self.when(situation))

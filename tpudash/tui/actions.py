@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.tui.action import Action, Danger, Offer, Situation
+from tpudash.tui.hints import KeyHints
 from tpudash.tui.pane import PaneId, SubjectKind
 from tpudash.tui.pane_actions import PANE_ACTIONS
 from tpudash.tui.replay_actions import REPLAY_ACTIONS
@@ -27,7 +28,7 @@ def _needs_target(situation: Situation) -> str:
     if subject is None:
         return "Select a run, a node or a request first."
     if subject.kind is SubjectKind.TOMBSTONE:
-        return "That node is gone already; x dismisses its row."
+        return "That is gone already; {dismiss} dismisses its row."
     return ""
 
 
@@ -207,10 +208,12 @@ def keys_table(
     actions: Iterable[Action] = ACTIONS, keymap: Mapping[str, tuple[str, ...]] | None = None
 ) -> str:
     """Return the README's table of keys in Markdown."""
+    chosen = keymap or {action.id: action.keys for action in ACTIONS}
+    hints = KeyHints(chosen)
     lines = ["| Key | Id | What it does |", "|---|---|---|"]
     for action in actions:
-        keys = action.keys if keymap is None else keymap[action.id]
+        keys = chosen[action.id]
         shown = " ".join(f"`{key}`" for key in keys) or "palette"
         where = f" ({action.scope} pane)" if action.scope else ""
-        lines.append(f"| {shown} | {action.id} | {action.help}{where} |")
+        lines.append(f"| {shown} | {action.id} | {hints.fill(action.help)}{where} |")
     return "\n".join(lines) + "\n"

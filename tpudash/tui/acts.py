@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         SupervisionPort,
     )
     from tpudash.domain.shell import ShellPort
+    from tpudash.tui.hints import KeyHints
     from tpudash.tui.pane import HostApp, Subject
     from tpudash.tui.settings import LaunchDefaults
 
@@ -55,11 +56,11 @@ class OperatorPorts:
         return frozenset(offer for offer, is_there in found.items() if is_there)
 
 
-def control_words(control: Control | None) -> str:
+def control_words(control: Control | None, hints: KeyHints) -> str:
     """Return why a console without control may change nothing; "" where it may."""
     if control is None or control.is_ours:
         return ""
-    return f"{holder_words(control)}. T takes it over."
+    return f"{holder_words(control)}. {hints.fill('{take-control} takes it over.')}"
 
 
 def holder_words(control: Control) -> str:
@@ -75,12 +76,15 @@ def holder_words(control: Control) -> str:
 class GuardedOperations:
     """The operations room behind the last gate: nothing begins without control of the project."""
 
-    def __init__(self, operations: OperationsPort, control: ControlPort | None) -> None:
+    def __init__(
+        self, operations: OperationsPort, control: ControlPort | None, hints: KeyHints
+    ) -> None:
         self._operations = operations
         self._control = control
+        self._hints = hints
 
     def _check(self) -> None:
-        words = control_words(self._control.check() if self._control else None)
+        words = control_words(self._control.check() if self._control else None, self._hints)
         if words:
             raise NotAllowedError("nothing was begun: another console has control", hint=words)
 
@@ -142,7 +146,7 @@ class Acts:
         defaults: LaunchDefaults,
     ) -> None:
         self._host = host
-        self._operations = GuardedOperations(operations, ports.control)
+        self._operations = GuardedOperations(operations, ports.control, host.hints)
         self.ports = ports
         self._defaults = defaults
 
@@ -214,7 +218,8 @@ class Acts:
             f"{holder_words(control)}.",
             "Their console goes on showing everything, and can change nothing from then on.",
         )
-        dialog = ConfirmDialog(self._host, "Take control?", lines, yes="Take control", yes_key="T")
+        key = self._host.hints.key_or("take-control", "y")
+        dialog = ConfirmDialog(self._host, "Take control?", lines, yes="Take control", yes_key=key)
         self._host.push_screen(dialog, lambda yes: self._take_control() if yes else None)
 
     def _take_control(self) -> None:

@@ -85,6 +85,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
         super().__init__(
             ViewContext(store, clock, source, options),
             ansi_color=True if self.settings.no_color else None,
+            keymap=self.keymap,
         )
         self._acts: Acts | None = None
         if operations is not None:
@@ -183,7 +184,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
             subject=self.context.subject,
             pane=self.main.current.pane_id,
             offers=offers,
-            control="" if self._acts is None else control_words(snapshot.control),
+            control="" if self._acts is None else control_words(snapshot.control, self.hints),
         )
 
     def _control_changed(self) -> None:
@@ -191,7 +192,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
         control = self.context.store.snapshot.control
         has_control = control is None or control.is_ours
         if self._had_control and control is not None and not has_control:
-            words = f"{holder_words(control)}. This console only shows; T takes control."
+            does = self.hints.fill("This console only shows; {take-control} takes control.")
+            words = f"{holder_words(control)}. {does}"
             self.notify(words, severity="warning", markup=False, timeout=10)
         self._had_control = has_control
         self._update_footer()
@@ -218,7 +220,7 @@ class TpudashApp(HostApp, inherit_bindings=False):
         action, situation = find_action(action_id), self.situation
         if action is None or not action.exists(situation):
             return
-        reason = action.hindrance(situation)
+        reason = action.hindrance(situation, self.hints)
         if reason:
             self.notify(reason, severity="warning", markup=False)
             return

@@ -142,7 +142,8 @@ class Handlers:
         nodes = "1 node keeps" if billed.billed == 1 else f"{billed.billed} nodes keep"
         rate = billed.text(plain=app.settings.ascii)
         lines = (f"{nodes} running and billed at {rate} (estimate).", app.settings.leave_note)
-        dialog = ConfirmDialog(app, "Leave tpudash?", lines, yes="Leave", no="Stay", yes_key="q")
+        key = app.hints.key_or("quit", "y")
+        dialog = ConfirmDialog(app, "Leave tpudash?", lines, yes="Leave", no="Stay", yes_key=key)
         app.push_screen(dialog, lambda yes: app.exit() if yes else None)
 
 

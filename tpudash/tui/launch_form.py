@@ -102,7 +102,7 @@ def _run_problem(name: str, known_runs: Collection[str]) -> str:
     if not RUN_NAME_PATTERN.fullmatch(name):
         return "lower-case letter first, then letters, digits, hyphens; at most 40"
     if name in known_runs:
-        return "there is a run of this name: R resumes it, or choose another"
+        return "there is a run of this name: {resume} resumes it, or choose another"
     return ""
 
 

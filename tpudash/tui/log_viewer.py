@@ -78,7 +78,9 @@ class LogViewer(HostApp, inherit_bindings=False):
         self.settings = settings
         self.keymap = resolve_keymap(ACTIONS, settings.keymap)
         context = ViewContext(Store(), clock, PriceBook.bundled, ViewOptions(ascii=settings.ascii))
-        super().__init__(context, ansi_color=True if settings.no_color else None)
+        super().__init__(
+            context, ansi_color=True if settings.no_color else None, keymap=self.keymap
+        )
         self._poll = poll
         self._again_s = again_s
         self.pane = LogsPane(source=source, about=about)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from textual.command import Hits
 
     from tpudash.tui.action import Action, Situation
+    from tpudash.tui.hints import KeyHints
 
 
 class PaletteHost(Protocol):
@@ -27,6 +28,10 @@ class PaletteHost(Protocol):
     @property
     def recent(self) -> tuple[str, ...]:
         """Ids of the actions that were taken last, the newest first."""
+
+    @property
+    def hints(self) -> KeyHints:
+        """The keys that texts name."""
 
     def perform(self, action_id: str) -> None:
         """Take an action."""
@@ -50,8 +55,9 @@ class ActionProvider(Provider):
                 yield action
 
     def _help(self, action: Action) -> str:
-        reason = action.hindrance(self._host.situation)
-        return f"{action.help}. Not now: {reason}" if reason else action.help
+        reason = action.hindrance(self._host.situation, self._host.hints)
+        words = self._host.hints.fill(action.help)
+        return f"{words}. Not now: {reason}" if reason else words
 
     async def discover(self) -> Hits:
         """Offer everything while nothing is typed."""

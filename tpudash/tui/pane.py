@@ -12,6 +12,7 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.widget import Widget
 
+from tpudash.tui.hints import KeyHints
 from tpudash.tui.looks import LOOK_VARIABLES, Look, look_of
 
 if TYPE_CHECKING:
@@ -128,12 +129,23 @@ class ViewContext:
 class HostApp(App[None]):
     """An app that panes can live in: it has a view context and our theme variables.
 
+    Args:
+        keymap: The keys of every action by its id, for texts that name them; the registry's own
+            by default.
+
     Attributes:
         theme_glyphs: The theme's own (glyph, ASCII glyph) by kind of state.
     """
 
-    def __init__(self, context: ViewContext, *, ansi_color: bool | None = None) -> None:
+    def __init__(
+        self,
+        context: ViewContext,
+        *,
+        ansi_color: bool | None = None,
+        keymap: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.context = context
+        self.hints = KeyHints(_default_keys() if keymap is None else keymap)
         self._styles_known: dict[tuple[str, bool, bool], Style] = {}
         self.theme_glyphs: Mapping[str, tuple[str, str]] = {}
         super().__init__(ansi_color=ansi_color)
@@ -158,6 +170,12 @@ class HostApp(App[None]):
         return style
 
 
+def _default_keys() -> dict[str, tuple[str, ...]]:
+    from tpudash.tui.actions import ACTIONS
+
+    return {action.id: action.keys for action in ACTIONS}
+
+
 def _make_style(value: str, bold: bool, dim: bool) -> Style:
     color = None
     if value:
@@ -176,7 +194,7 @@ class Pane(Widget):
     pane_id: ClassVar[PaneId]
     title: ClassVar[str]
     help_text: ClassVar[str] = ""
-    """A few sentences for the help screen: what is shown, and the keys of this pane."""
+    """A few sentences for the help screen: what is shown, and the keys of this pane as `{id}`."""
 
     DEFAULT_CSS = """
     Pane { height: 1fr; width: 1fr; }

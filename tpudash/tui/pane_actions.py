@@ -29,7 +29,7 @@ NODES_ACTIONS: Final = (
         id="mark",
         keys=("space",),
         label="mark",
-        help="Mark or unmark the selected row; D then deletes all marked rows at once",
+        help="Mark or unmark the selected row; {delete} then deletes all marked rows at once",
         group="Nodes",
         scope=PaneId.NODES,
     ),
@@ -49,7 +49,7 @@ NODES_ACTIONS: Final = (
         id="dismiss",
         keys=("x",),
         label="dismiss",
-        help="Forget the selected vanished node; with none selected, all of them",
+        help="Forget the selected vanished node or request; with none selected, all of them",
         group="Nodes",
         scope=PaneId.NODES,
     ),
@@ -130,7 +130,11 @@ def _logs_jumps(name: str, what: str, newer: str, older: str) -> tuple[Action, A
 
 LOGS_ACTIONS: Final = (
     _logs_action(
-        "search", "/", "search", "Search; n and N go on from match to match", in_footer=True
+        "search",
+        "/",
+        "search",
+        "Search; {logs-next-match} and {logs-previous-match} go on from match to match",
+        in_footer=True,
     ),
     _logs_action("filter", "&", "filter", "Show only lines that match", in_footer=True),
     *_logs_jumps("match", "line that the search finds, folded ones too", "n", "N"),

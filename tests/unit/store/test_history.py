@@ -18,8 +18,10 @@ from tpudash.errors import ConfigurationError
 from tpudash.pollers.memory import MemorySource
 from tpudash.store import history as module
 from tpudash.store.changes import SeriesRead
-from tpudash.store.history import CostSeen, Event, History, NodeStateSeen, Seen
+from tpudash.store.history import History
 from tpudash.store.history_collector import Collector
+from tpudash.store.history_reading import Seen
+from tpudash.store.past import CostSeen, Event, NodeStateSeen
 from tpudash.store.store import Store
 from tpudash.store.training_curve import StepPoint, TrainingCurve
 

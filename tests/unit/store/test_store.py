@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.domain.metric import MetricPoint, MetricSeries
 from tpudash.domain.node import Node, NodeListing
+from tpudash.domain.request import QueuedResource, RequestListing
 from tpudash.store.changes import (
     NOTHING,
     ChangeSet,
     LogsArrived,
     NodesListed,
+    RequestsListed,
     SeriesRead,
     SourceReported,
     TombstonesDismissed,
@@ -41,6 +43,15 @@ def list_nodes(
 
 def make_entry(second: float, text: str = "line", insert_id: str = "") -> LogEntry:
     return LogEntry(NOW + timedelta(seconds=second), Severity.INFO, text, insert_id=insert_id)
+
+
+def make_request() -> QueuedResource:
+    place = "projects/demo/locations/us-central1-b"
+    return QueuedResource(
+        f"{place}/queuedResources/waiting",
+        "WAITING_FOR_RESOURCES",
+        node_names=(f"{place}/nodes/waiting-1",),
+    )
 
 
 def test_only_what_differs_is_in_the_change_set() -> None:
@@ -176,3 +187,27 @@ def test_the_log_ring_tells_a_view_what_it_has_not_seen() -> None:
     ring.add(make_entry(second, str(second)) for second in range(10, 16))
     assert [number for number, _ in ring.tail_since(seen)] == [6, 7, 8, 9]
     assert (ring.arrived, ring.evicted) == (10, 6)
+
+
+def test_a_vanished_request_leaves_a_tombstone_until_dismissed() -> None:
+    store, request = Store(), make_request()
+    store.apply(RequestsListed(RequestListing((request,)), NOW))
+    store.apply(LogsArrived((replace(make_entry(1, "last words"), node_id="waiting-1"),)))
+    gone = NOW + timedelta(minutes=3)
+    changes = store.apply(RequestsListed(RequestListing(()), gone))
+    assert changes.requests == {request.name}
+    stone = store.snapshot.request_tombstones[request.name]
+    assert (stone.request, stone.vanished) == (request, gone)
+    assert [entry.text for entry in stone.last_entries] == ["last words"]
+    assert store.apply(TombstonesDismissed(frozenset((request.name,)))).requests == {request.name}
+    assert not store.snapshot.request_tombstones
+
+
+def test_a_request_of_a_silent_zone_or_that_came_back_is_not_gone() -> None:
+    store, request = Store(), make_request()
+    store.apply(RequestsListed(RequestListing((request,)), NOW))
+    store.apply(RequestsListed(RequestListing((), (request.zone,)), NOW))
+    assert not store.snapshot.request_tombstones
+    store.apply(RequestsListed(RequestListing(()), NOW))
+    store.apply(RequestsListed(RequestListing((request,)), NOW))
+    assert not store.snapshot.request_tombstones

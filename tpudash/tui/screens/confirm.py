@@ -51,7 +51,7 @@ class ConfirmDialog(Overlay[bool]):
         self._yes = yes
         self._no = no
         self._yes_key = yes_key
-        self._bindings.bind(yes_key, "answer(True)", show=False)
+        self.take_key(yes_key, "answer(True)")
 
     def compose(self) -> ComposeResult:
         """Lay out the question and its answers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
+from textual.content import Content
 
 from tpudash.tui.screens.details_text import details_text
 from tpudash.tui.screens.overlay import Page
@@ -32,8 +33,9 @@ class DetailsScreen(Page):
     def compose(self) -> ComposeResult:
         """Lay out the page."""
         with Vertical(classes="dialog page") as box:
-            box.border_title = f"{self.subject.kind} (esc closes, y copies)"
-            box.border_subtitle = safe_text(self.subject.short_name, 60).replace("[", "(")
+            keys = self.host.hints.fill("(esc closes, {copy} copies)")
+            box.border_title = Content(f"{self.subject.kind} {keys}")
+            box.border_subtitle = Content(safe_text(self.subject.short_name, 60))
             yield self.body()
 
     def on_mount(self) -> None:

@@ -17,11 +17,14 @@ from tpudash.wording import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from rich.text import Text
 
     from tpudash.domain.node import Maintenance, Node
+    from tpudash.domain.request import QueuedResource
     from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.store.snapshot import RequestTombstone
     from tpudash.tui.pane import HostApp
 
 MASK: Final = "******"
@@ -242,6 +245,10 @@ def _request_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
     if request is None:
         page.line(f"The request {subject.short_name} is not listed any more.")
         return
+    _request_sections(page, request, host)
+
+
+def _request_sections(page: Paragraphs, request: QueuedResource, host: HostApp) -> None:
     page.heading(f"Queued resource {request.request_id}")
     page.field("name", request.name)
     look = look_of(request.state)
@@ -257,14 +264,39 @@ def _request_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
 
 
 def _tombstone_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
-    stone = host.context.snapshot.tombstones.get(subject.name)
+    snapshot = host.context.snapshot
+    if subject.name in snapshot.request_tombstones:
+        _gone_request_page(page, snapshot.request_tombstones[subject.name], host)
+        return
+    stone = snapshot.tombstones.get(subject.name)
     if stone is None:
-        page.line(f"The node {subject.short_name} was dismissed.")
+        page.line(f"{subject.short_name} was dismissed.")
         return
     page.heading(f"{subject.short_name} vanished")
-    age = fmt.age(stone.vanished, host.context.now())
-    page.field("no longer listed", f"since {stone.vanished:%Y-%m-%d %H:%M:%S} ({age} ago)")
-    page.field("last state", stone.node.state)
+    _vanished(page, stone.vanished, stone.node.state, host)
+    for one in snapshot.request_tombstones.values():
+        if stone.node.name in one.request.node_names:
+            words = f"{one.request.request_id} vanished at {one.vanished:%Y-%m-%d %H:%M:%S} UTC"
+            page.field("queued resource", words)
     add_log_lines(page, host, node_id=stone.node.node_id, kept=stone.last_entries)
     add_timeline(page, node_events(stone.node, host, stone))
     _node_sections(page, stone.node, host)
+
+
+def _vanished(page: Paragraphs, moment: datetime, state: str, host: HostApp) -> None:
+    age = fmt.age(moment, host.context.now())
+    page.field("no longer listed", f"since {moment:%Y-%m-%d %H:%M:%S} UTC ({age} ago)")
+    page.field("last state", state)
+
+
+def _gone_request_page(page: Paragraphs, stone: RequestTombstone, host: HostApp) -> None:
+    page.heading(f"{stone.request.request_id} vanished")
+    _vanished(page, stone.vanished, stone.request.state, host)
+    for name in stone.request.node_names:
+        add_log_lines(
+            page,
+            host,
+            node_id=name.rsplit("/", 1)[-1],
+            kept=tuple(one for one in stone.last_entries if name.endswith(f"/{one.node_id}")),
+        )
+    _request_sections(page, stone.request, host)

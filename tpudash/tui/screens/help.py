@@ -58,7 +58,7 @@ class HelpScreen(Page):
         page = Paragraphs(self.host)
         page.heading(f"The {self._pane.title.lower()} pane")
         if self._pane.help_text:
-            page.line(self._pane.help_text, indent=1)
+            page.line(self.host.hints.fill(self._pane.help_text), indent=1)
         groups: dict[str, list[tuple[str, str, Danger]]] = {}
         for action in ACTIONS:
             if not action.exists(self._situation):
@@ -66,7 +66,8 @@ class HelpScreen(Page):
             if action.scope not in {None, self._pane.pane_id}:
                 continue
             keys = " ".join(self._keymap[action.id]) or "palette"
-            groups.setdefault(action.group, []).append((keys, action.help, action.danger))
+            words = self.host.hints.fill(action.help)
+            groups.setdefault(action.group, []).append((keys, words, action.danger))
         for group in sorted(groups, key=lambda name: (name != self._pane.title, name)):
             page.heading(group)
             for keys, words, danger in groups[group]:

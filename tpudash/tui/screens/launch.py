@@ -214,7 +214,8 @@ class LaunchScreen(Overlay[None]):
         summary = summary_of(values, self.host.context.prices)
         self.query_one("#launch-summary", Static).update(Text(safe_block(summary)))
         found = self._problems(values)
-        words = [f"{_LABELS[field]}: {problem}" for field, problem in found.items()]
+        fill = self.host.hints.fill
+        words = [f"{_LABELS[field]}: {fill(problem)}" for field, problem in found.items()]
         self._remark("\n".join([*([self._note] if self._note else []), *words]))
         self.query_one("#launch-plan", Button).disabled = bool(found)
 

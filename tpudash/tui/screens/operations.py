@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import Binding
 from textual.containers import Vertical
+from textual.content import Content
 
 from tpudash.tui.screens.overlay import Page
 from tpudash.tui.screens.plan_text import operations_text
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from textual.app import ComposeResult
-    from textual.binding import BindingType
 
     from tpudash.store.changes import ChangeSet
     from tpudash.tui.pane import HostApp
@@ -23,15 +22,16 @@ if TYPE_CHECKING:
 class OperationsScreen(Page):
     """Newest first; live."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("F", "app.press('F')", show=False)]
-
     def __init__(self, host: HostApp) -> None:
         super().__init__(host, id="operations-screen")
+        for key in host.hints.keys("follow"):
+            self.take_key(key, f"app.press({key!r})")
 
     def compose(self) -> ComposeResult:
         """Lay out the page."""
         with Vertical(classes="dialog page") as box:
-            box.border_title = "Operations (esc closes, F follows what was left behind)"
+            words = "Operations (esc closes, {follow} follows what was left behind)"
+            box.border_title = Content(self.host.hints.fill(words))
             yield self.body()
 
     def on_mount(self) -> None:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import Binding
 from textual.containers import VerticalScroll
+from textual.keys import _character_to_key
 from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Static
 
@@ -35,14 +36,21 @@ class Overlay(ModalScreen[ScreenResultType]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", show=False),
-        Binding("ctrl+q", "app.press('ctrl+q')", show=False),
-        Binding("ctrl+c", "app.press('ctrl+q')", show=False),
     ]
     AUTO_FOCUS = ""
 
     def __init__(self, host: HostApp, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self.host = host
+        for key in host.hints.keys("quit"):
+            if len(key) > 1:
+                self.take_key(key, f"app.press({key!r})")
+
+    def take_key(self, key: str, action: str) -> None:
+        """Let a key of the user's keymap mean an action here, whatever else it meant."""
+        name = _character_to_key(key) if len(key) == 1 else key
+        self._bindings.key_to_bindings.pop(name, None)
+        self._bindings.bind(name, action, show=False)
 
     def apply(self, changes: ChangeSet) -> None:
         """Bring the overlay up to date."""
@@ -60,12 +68,16 @@ class Page(Overlay[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,enter", "close", show=False),
-        Binding("y", "copy", show=False),
         Binding("down,j", "scroll(1)", show=False),
         Binding("up,k", "scroll(-1)", show=False),
         Binding("pagedown,space", "scroll(12)", show=False),
         Binding("pageup,b", "scroll(-12)", show=False),
     ]
+
+    def __init__(self, host: HostApp, *, id: str) -> None:  # noqa: A002
+        super().__init__(host, id=id)
+        for key in host.hints.keys("copy"):
+            self.take_key(key, "copy")
 
     def body(self) -> VerticalScroll:
         """Return the widgets of the page."""

@@ -203,7 +203,8 @@ class PlanDialog(Overlay[bool]):
 
     def _follow(self, progress: OperationProgress, now: datetime) -> None:
         is_running = progress.state is OperationState.RUNNING
-        keys = "closing leaves it running; o shows it again" if is_running else "enter closes"
+        again = self.host.hints.fill("closing leaves it running; {operations} shows it again")
+        keys = again if is_running else "enter closes"
         title = self.plan.title if self.plan else self._title
         self._show(title, progress_text(progress, self.host, now), keys)
 

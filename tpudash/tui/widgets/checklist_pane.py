@@ -249,12 +249,8 @@ class ChecklistPane(Pane):
         action = find_action(finding.action) if finding.action else None
         is_watch = self.context.options.is_watch
         if action is not None and not (is_watch and action.needs_operator):
-            keys = self._keys_of(action.id, action.keys)
-            parts.append(f"Press {keys} ({action.label})." if keys else f"Palette: {action.label}.")
+            key = self.host.hints.key_or(action.id, "")
+            parts.append(f"Press {key} ({action.label})." if key else f"Palette: {action.label}.")
         if finding.command:
             parts.append(f"Command: {safe_text(finding.command, EVIDENCE_LIMIT)}")
         return " ".join(part for part in parts if part)
-
-    def _keys_of(self, action_id: str, keys: tuple[str, ...]) -> str:
-        keymap: Mapping[str, tuple[str, ...]] = getattr(self.app, "keymap", {})
-        return next(iter(keymap.get(action_id, keys)), "")

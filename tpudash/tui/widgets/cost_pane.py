@@ -118,7 +118,7 @@ class CostPane(Pane):
             return "No row matches the filter."
         return (
             source_problem(self.context, NODES)
-            or nothing_runs(self.context)
+            or nothing_runs(self.context, self.host.hints)
             or "Nothing has cost anything yet."
         )
 

@@ -9,6 +9,7 @@ from tpudash.wording.format import age
 from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
+    from tpudash.tui.hints import KeyHints
     from tpudash.tui.pane import ViewContext
 
 FAILING_LIMIT: Final = 200
@@ -32,11 +33,11 @@ def source_problem(context: ViewContext, source: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def nothing_runs(context: ViewContext) -> str:
+def nothing_runs(context: ViewContext, hints: KeyHints) -> str:
     """Return what to do where there is no run and no node at all, or "" if there is one."""
     snapshot = context.snapshot
     if snapshot.runs or snapshot.nodes or snapshot.requests:
         return ""
     if context.options.is_watch:
         return "Nothing runs in this project yet; it appears here once someone launches a run."
-    return "Nothing runs in this project yet. Press L to launch a training run."
+    return hints.fill("Nothing runs in this project yet. Press {launch} to launch a training run.")

@@ -66,7 +66,7 @@ class KeyFooter(Line):
         for action in ACTIONS:
             if action.id in chosen:
                 is_act = action.danger is not Danger.NONE
-                is_dead = bool(action.hindrance(situation))
+                is_dead = bool(action.hindrance(situation, self._host.hints))
                 style = muted if is_dead else warning if is_act else keys
                 text.append(f" {self._keymap[action.id][0]}", style)
                 text.append(f" {action.label} ", muted)

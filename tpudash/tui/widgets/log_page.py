@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from textual.containers import Vertical
+from textual.content import Content
 
 from tpudash.tui.screens.overlay import Page, Paragraphs
 
@@ -48,7 +49,7 @@ class LogLinePage(Page):
     def compose(self) -> ComposeResult:
         """Lay out the page."""
         with Vertical(classes="dialog page") as box:
-            box.border_title = "log line (esc closes, y copies)"
+            box.border_title = Content(self.host.hints.fill("log line (esc closes, {copy} copies)"))
             yield self.body()
 
     def on_mount(self) -> None:

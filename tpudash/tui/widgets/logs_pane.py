@@ -46,15 +46,17 @@ class LogsPane(Pane):
     title: ClassVar[str] = "Logs"
     help_text: ClassVar[str] = (
         "Lines of the selected run or node, newest at the bottom, in order of time (UTC). Scroll "
-        "up and the view stands still until f or end; it says how many lines it is behind. "
-        "/ searches and n N go from match to match; & shows matching lines only, + and - lines "
-        'beside them. Both take words, !word, "a phrase", /regular expression/ and run: node: '
-        "worker: severity: event: stream: attempt: with a value; severity:warning means at least "
-        "that. Tracebacks, dumps of XLA and what several workers say alike (x32) are folded; u "
-        "opens them. Before a line of the selected run stand its attempt and worker, else node "
-        "and worker. D N W E C mark severities; · is a step, ✓ a checkpoint, ↻ a start, restore "
-        "or preemption, ◆ a bookmark. [HBM_OOM] names the cause that a line tells of; ! goes to "
-        "the earliest one."
+        "up and the view stands still until {logs-follow} or end; it says how many lines it is "
+        "behind. {logs-search} searches and {logs-next-match} {logs-previous-match} go from match "
+        "to match; {logs-filter} shows matching lines only, {logs-more-context} and "
+        '{logs-less-context} lines beside them. Both take words, !word, "a phrase", '
+        "/regular expression/ and run: node: worker: severity: event: stream: attempt: with "
+        "a value; severity:warning means at least that. Tracebacks, dumps of XLA and what several "
+        "workers say alike (x32) are folded; "
+        "{logs-fold} opens them. Before a line of the selected run stand its attempt and worker, "
+        "else node and worker. D N W E C mark severities; · is a step, ✓ a "
+        "checkpoint, ↻ a start, restore or preemption, ◆ a bookmark. [HBM_OOM] names the cause "
+        "that a line tells of; {logs-cause} goes to the earliest one."
     )
 
     DEFAULT_CSS = """
@@ -252,11 +254,12 @@ class LogsPane(Pane):
         if lines.total:
             filtered = " that match the filter" if self._filter_text() else ""
             scope = f" of {self._scope_name}" if self._scope_name else ""
-            key = " Press a for all runs." if self._scope_name else ""
+            more = self.host.hints.fill(" Press {logs-scope} for all runs.")
+            key = more if self._scope_name else ""
             return f"No lines{scope}{filtered}, among {lines.total:,} lines.{key}"
         if self._given is not None:
             return "There is nothing in it yet."
-        problem = source_problem(self.context, LOGS) or nothing_runs(self.context)
+        problem = source_problem(self.context, LOGS) or nothing_runs(self.context, self.host.hints)
         if problem:
             return problem
         return "No lines yet. They appear once a node is READY and its agent has started."

@@ -86,7 +86,8 @@ class LogsActs:
 
     def _next_bookmark(self) -> None:
         if not self._view.jumps.to_bookmark():
-            self.say("There is no bookmark; b sets one.")
+            words = "There is no bookmark; {logs-bookmark} sets one."
+            self.say(self._pane.host.hints.fill(words))
 
     def _open_line(self) -> None:
         from tpudash.tui.widgets.log_page import LogLinePage

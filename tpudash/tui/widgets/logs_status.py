@@ -44,7 +44,8 @@ class LogStatus:
             text.append("following", host.style_of("state-ready"))
         else:
             text.append(
-                f"standing still, {view.behind:,} newer below, f follows",
+                f"standing still, {view.behind:,} newer below, "
+                f"{host.hints.key('logs-follow')} follows",
                 host.style_of("warning", bold=True),
             )
         if self.cause is not None:

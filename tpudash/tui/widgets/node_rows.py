@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from tpudash.domain.node import Node
     from tpudash.domain.request import QueuedResource
     from tpudash.domain.run import AttemptRecord, Run
-    from tpudash.store.snapshot import NodeTimes, Snapshot, Tombstone
+    from tpudash.store.snapshot import NodeTimes, RequestTombstone, Snapshot, Tombstone
+    from tpudash.tui.hints import KeyHints
 
 OVER = frozenset({RunState.FINISHED, RunState.DELETED})
 NO_COST = CostEstimate(per_hour_usd=0.0, accrued_usd=None)
@@ -113,26 +114,29 @@ def request_key(name: str) -> str:
 
 
 def tombstone_key(name: str) -> str:
-    """Return the row key of a vanished node by its full name."""
+    """Return the row key of a vanished node or request by its full name."""
     return f"{SubjectKind.TOMBSTONE}:{name}"
 
 
-def build_groups(snapshot: Snapshot) -> list[Group]:
-    """Join runs, nodes, requests and vanished nodes; groups are in order of their names."""
+def build_groups(snapshot: Snapshot, hints: KeyHints) -> list[Group]:
+    """Join runs, nodes, requests and what vanished; groups are in order of their names."""
     nodes, requests, stones = _by_run(snapshot)
+    gone = _gone_requests(snapshot)
     asked_for = {name for request in snapshot.requests.values() for name in request.node_names}
     groups = []
     for run in snapshot.runs.values():
         children = [
-            *(_node_facts(node, run, snapshot, asked_for) for node in nodes[run.name]),
+            *(_node_facts(node, run, snapshot, asked_for, hints) for node in nodes[run.name]),
             *(_request_facts(request, snapshot) for request in requests[run.name]),
-            *(_tombstone_facts(stone, run) for stone in stones[run.name]),
+            *(_tombstone_facts(stone, run, hints) for stone in stones[run.name]),
+            *(_gone_request_facts(stone, hints) for stone in gone[run.name]),
         ]
         head = _run_facts(run, nodes[run.name], stones[run.name], snapshot.times)
         groups.append(Group(head, _as_children(children)))
-    groups += [Group(_node_facts(node, None, snapshot, asked_for)) for node in nodes[None]]
+    groups += [Group(_node_facts(node, None, snapshot, asked_for, hints)) for node in nodes[None]]
     groups += [Group(_request_facts(request, snapshot)) for request in requests[None]]
-    groups += [Group(_tombstone_facts(stone, None)) for stone in stones[None]]
+    groups += [Group(_tombstone_facts(stone, None, hints)) for stone in stones[None]]
+    groups += [Group(_gone_request_facts(stone, hints)) for stone in gone[None]]
     return sorted(groups, key=lambda group: (group.head.name, group.head.key))
 
 
@@ -161,6 +165,17 @@ def _by_run(
     for found in nodes.values():
         found.sort(key=lambda node: (node.attempt or 0, node.name))
     return nodes, requests, stones
+
+
+def _gone_requests(snapshot: Snapshot) -> defaultdict[str | None, list[RequestTombstone]]:
+    """Return vanished requests by their run; one whose node is shown is told of there."""
+    shown = snapshot.nodes.keys() | snapshot.tombstones.keys()
+    found: defaultdict[str | None, list[RequestTombstone]] = defaultdict(list)
+    for stone in snapshot.request_tombstones.values():
+        if shown.isdisjoint(stone.request.node_names):
+            run = stone.request.run
+            found[run if run in snapshot.runs else None].append(stone)
+    return found
 
 
 def _run_of_request(request: QueuedResource, snapshot: Snapshot) -> str | None:
@@ -238,7 +253,9 @@ def _record_of(node: Node, run: Run | None) -> AttemptRecord | None:
     return next((record for record in run.attempts if record.attempt == node.attempt), None)
 
 
-def _node_facts(node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str]) -> RowFacts:
+def _node_facts(
+    node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str], hints: KeyHints
+) -> RowFacts:
     record = _record_of(node, run)
     times = snapshot.times.get(node.name)
 
@@ -259,13 +276,15 @@ def _node_facts(node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[
         workers=len(node.workers),
         step=record.step if record else None,
         heard=record.updated if record and record.ended is None else None,
-        note=_node_note(node, run, snapshot, asked_for),
+        note=_node_note(node, run, snapshot, asked_for, hints),
         words=" ".join((node.name, node.state, *node.labels.values(), node.accelerator_type)),
         costing=costing,
     )
 
 
-def _node_note(node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str]) -> str:
+def _node_note(
+    node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str], hints: KeyHints
+) -> str:
     if node.zone in snapshot.unreachable:
         return f"Zone {node.zone} does not answer: this is what was known before."
     if node.symptoms:
@@ -274,8 +293,8 @@ def _node_note(node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[s
     if node.health_description:
         return node.health_description
     if run is not None:
-        dead = "The node is dead and still listed; R resumes the run, D deletes the node."
-        return dead if node.is_dead else ""
+        keys = hints.fill("{resume} resumes the run, {delete} deletes the node.")
+        return f"The node is dead and still listed; {keys}" if node.is_dead else ""
     if node.run:
         return f"Labelled as run {node.run}, of which no record was found."
     origin = "" if node.name in asked_for or node.queued_resource else ", no queued resource"
@@ -302,13 +321,31 @@ def _request_facts(request: QueuedResource, snapshot: Snapshot) -> RowFacts:
     )
 
 
-def _tombstone_note(stone: Tombstone) -> str:
+def _gone_note(stone: Tombstone | RequestTombstone, state: str, hints: KeyHints) -> str:
     said = f" Logged last: {stone.last_entries[-1].text}" if stone.last_entries else ""
     since = f"{stone.vanished:%H:%M:%S} UTC"
-    return f"Vanished at {since} (was {stone.node.state}); x dismisses it.{said}"
+    dismisses = hints.fill("{dismiss} dismisses it.")
+    return f"Vanished at {since} (was {state}); {dismisses}{said}"
 
 
-def _tombstone_facts(stone: Tombstone, run: Run | None) -> RowFacts:
+def _gone_request_facts(stone: RequestTombstone, hints: KeyHints) -> RowFacts:
+    request = stone.request
+    note = _gone_note(stone, request.state, hints)
+    return RowFacts(
+        key=tombstone_key(request.name),
+        subject=Subject(SubjectKind.TOMBSTONE, request.name, run=request.run),
+        name=request.request_id,
+        state="GONE",
+        since=stone.vanished,
+        accelerator_type=request.accelerator_type,
+        zone=request.zone,
+        owner=request.owner or "",
+        note=f"Queued request. {note}",
+        words=f"{request.name} GONE {' '.join(request.labels.values())}",
+    )
+
+
+def _tombstone_facts(stone: Tombstone, run: Run | None, hints: KeyHints) -> RowFacts:
     node = stone.node
     record = _record_of(node, run)
 
@@ -326,7 +363,7 @@ def _tombstone_facts(stone: Tombstone, run: Run | None) -> RowFacts:
         zone=node.zone,
         owner=node.owner or "",
         step=record.step if record else None,
-        note=_tombstone_note(stone),
+        note=_gone_note(stone, node.state, hints),
         words=f"{node.name} GONE {' '.join(node.labels.values())}",
         costing=costing,
     )

@@ -47,7 +47,8 @@ class NodesPane(Pane):
     title = "Nodes"
     help_text = (
         "Every run with its nodes below it, nodes that belong to no run, queued requests without "
-        "a node, and nodes that vanished (GONE) until x dismisses them. STEP is the newest step "
+        "a node, and nodes and requests that vanished (GONE) until {dismiss} "
+        "dismisses them. STEP is the newest step "
         "of the target, HEARD how long ago the agent wrote, RISK the steps since the last "
         "checkpoint, $/H and COST an estimate: chips x dated price x time seen READY. "
         "? is an amount that nobody knows, ≥ a sum of which a part is unknown."
@@ -145,6 +146,7 @@ class NodesPane(Pane):
             *(node_key(name) for name in changes.nodes),
             *(tombstone_key(name) for name in changes.nodes),
             *(request_key(name) for name in changes.requests),
+            *(tombstone_key(name) for name in changes.requests),
             *(run_key(name) for name in changes.runs),
         }
         touched |= {
@@ -172,13 +174,15 @@ class NodesPane(Pane):
         if self.table.row_keys:
             return ""
         if self._groups:
-            return f"Nothing matches {self._filter!r}. Press / and then escape to show all rows."
+            back = self.host.hints.fill("Press {filter} and then escape to show all rows.")
+            return f"Nothing matches {self._filter!r}. {back}"
         status = self.context.snapshot.sources[NODES]
         if status.state is SourceState.FAILING:
             return " ".join(part for part in (status.title + ".", status.hint) if part)
         if status.state is SourceState.WAITING:
             return "Asking for nodes, requests and runs ..."
-        launch = "" if self.context.options.is_watch else " Press L to launch a run."
+        launch = self.host.hints.fill(" Press {launch} to launch a run.")
+        launch = "" if self.context.options.is_watch else launch
         connection = self.context.snapshot.connection
         is_google = connection is not None and connection.endpoint is None
         newer = " TPU7x and later are not in the Cloud TPU API." if is_google else ""
@@ -226,7 +230,7 @@ class NodesPane(Pane):
         return self._sort
 
     def _rebuild(self) -> None:
-        self._groups = build_groups(self.context.snapshot)
+        self._groups = build_groups(self.context.snapshot, self.host.hints)
         self._facts = {
             facts.key: facts for group in self._groups for facts in (group.head, *group.children)
         }
@@ -302,13 +306,16 @@ class NodesPane(Pane):
 
     def _dismiss(self) -> None:
         facts = self.selected
-        stones = self.context.snapshot.tombstones
+        snapshot = self.context.store.snapshot
+        names = {*snapshot.tombstones, *snapshot.request_tombstones}
         if facts is not None and facts.subject.kind is SubjectKind.TOMBSTONE:
-            names = frozenset((facts.subject.name,))
-        else:
-            names = frozenset(stones)
+            chosen = facts.subject.name
+            # The request that asked for a vanished node has no row of its own and goes with it.
+            requests = snapshot.request_tombstones.values()
+            asked = {one.request.name for one in requests if chosen in one.request.node_names}
+            names = {chosen, *asked}
         if names:
-            self.context.store.apply(TombstonesDismissed(names))
+            self.context.store.apply(TombstonesDismissed(frozenset(names)))
 
     def on_node_table_row_highlighted(self, event: NodeTable.RowHighlighted) -> None:
         """Tell the app which thing is selected."""

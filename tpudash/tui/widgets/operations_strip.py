@@ -60,7 +60,9 @@ class OperationsStrip(Widget):
         shown = self._chosen(now)
         lines = [self._line(one, now) for one in shown[:MOST_LINES]]
         if len(shown) > MOST_LINES:
-            lines[-1].append(f"  +{len(shown) - MOST_LINES} more: o", self._host.style_of("muted"))
+            key = self._host.hints.key("operations")
+            more = f"  +{len(shown) - MOST_LINES} more: {key}"
+            lines[-1].append(more, self._host.style_of("muted"))
         if [(line.plain, line.spans) for line in lines] == [
             (line.plain, line.spans) for line in self._lines
         ]:
@@ -97,7 +99,8 @@ class OperationsStrip(Widget):
         if one.state is OperationState.RUNNING:
             text.append(f" {fmt.age(one.started, now)}", self._host.style_of("muted"))
         elif one.state is not OperationState.DONE:
-            text.append("  o: why, and what to do", self._host.style_of("muted"))
+            words = self._host.hints.fill("  {operations}: why, and what to do")
+            text.append(words, self._host.style_of("muted"))
         return text
 
     def render(self) -> RenderResult:

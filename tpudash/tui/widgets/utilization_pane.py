@@ -62,9 +62,11 @@ class UtilizationPane(Pane):
         "memory, network. What has no value says why: no work (nothing runs on the accelerator), "
         "not yet (the node is younger than the metrics' delay), no agent (the trainer's agent is "
         "silent), stale (the last value is old), no data (never seen). ! marks a worker far below "
-        "the others of its node. The charts belong to the selected row; c shows the next ones, "
-        "b draws them with blocks, braille or ASCII. f shows one chart alone, left and right read "
-        "it at a moment, + and - change the stretch of time, e saves what is shown. The line above "
+        "the others of its node. The charts belong to the selected row; "
+        "{charts-next} shows the next ones, {charts-glyphs} draws them with blocks, braille or "
+        "ASCII. {charts-full} shows one chart alone, {charts-left} and {charts-right} read it at a "
+        "moment, {charts-closer} and {charts-wider} change the stretch of time, {charts-save} "
+        "saves what is shown. The line above "
         "says what follows: idle, slow workers, waiting for input, pace against its own best."
     )
 
@@ -204,7 +206,7 @@ class UtilizationPane(Pane):
             return "No worker matches the filter."
         return (
             source_problem(self.context, NODES)
-            or nothing_runs(self.context)
+            or nothing_runs(self.context, self.host.hints)
             or "There is no node now, so nothing is measured."
         )
 
