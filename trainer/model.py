@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from trainer.model_specs import CNN, ModelSpec
 
@@ -14,13 +15,31 @@ CLASSES = CNN.classes
 IMAGE_SHAPE = CNN.image_shape
 
 
+class PooledConv2D(keras.layers.Conv2D):  # type: ignore[misc]
+    """Convolution, then the largest of each 2 x 2, then bias and rectification.
+
+    Taking the largest first gives the same numbers as convolution, bias, rectification and pooling,
+    and leaves a quarter of them to add to and to rectify. It also keeps TensorFlow from joining the
+    gradients of kernel and bias into one operation of oneDNN, which is several times slower in
+    float32 than both apart (measured: 42 instead of 30 ms of CPU time a step).
+    """
+
+    def call(self, inputs: Any) -> Any:
+        """Return the layer's output."""
+        largest = tf.nn.max_pool2d(self.convolution_op(inputs, self.kernel), 2, 2, "VALID")
+        return tf.nn.relu(tf.nn.bias_add(largest, self.bias))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Return the shape of the output."""
+        batch, height, width, filters = super().compute_output_shape(input_shape)
+        return batch, height // 2, width // 2, filters
+
+
 def build_model(spec: ModelSpec = CNN) -> Any:
     """Return an uncompiled model: logits [batch, classes] from uint8 images [batch, *image_shape].
 
     The cast happens inside, so that a quarter of the bytes of float images crosses to the device.
-    The logits are float32 whatever the compute type, for a stable loss. The largest of some values
-    is rectified as well as the values themselves: pooling first gives the same numbers and leaves a
-    quarter of them to rectify.
+    The logits are float32 whatever the compute type, for a stable loss.
     """
     if spec.name == "resnet50":
         from trainer.resnet import build_resnet50
@@ -31,12 +50,8 @@ def build_model(spec: ModelSpec = CNN) -> Any:
         [
             keras.Input(spec.image_shape, dtype="uint8"),
             layers.Rescaling(1.0 / 255, name="scale"),
-            layers.Conv2D(32, 3, name="conv1"),
-            layers.MaxPooling2D(name="pool1"),
-            layers.ReLU(name="relu1"),
-            layers.Conv2D(64, 3, name="conv2"),
-            layers.MaxPooling2D(name="pool2"),
-            layers.ReLU(name="relu2"),
+            PooledConv2D(32, 3, name="conv1"),
+            PooledConv2D(64, 3, name="conv2"),
             layers.Flatten(name="flatten"),
             layers.Dense(64, activation="relu", name="hidden"),
             layers.Dense(spec.classes, name="logits"),
@@ -55,7 +70,7 @@ def flops_per_example(model: Any) -> int:
     forward = 0
     for layer in model.layers:
         if isinstance(layer, keras.layers.Conv2D):
-            _, height, width, _ = layer.output.shape
+            _, height, width, _ = keras.layers.Conv2D.compute_output_shape(layer, layer.input.shape)
             forward += 2 * height * width * _size(layer.kernel.shape)
         elif isinstance(layer, keras.layers.Dense):
             forward += 2 * _size(layer.kernel.shape)
