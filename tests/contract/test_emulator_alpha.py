@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.error
 import urllib.request
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,12 @@ async def test_best_effort_requests_of_several_nodes(emulator: Cloud, alpha: Any
     await eventually(lambda: len(nodes) == 2, "both nodes are made")
     assert {record.name.id: record.scheduling for record in nodes} == {"m-0": "spot", "m-1": "spot"}
     name = f"{PARENT}/queuedResources/q"
+    for shown in (
+        await alpha.get_queued_resource(name=name, **CALL),
+        *[item async for item in await alpha.list_queued_resources(parent=PARENT, **CALL)],
+    ):
+        slices = shown.tpu.node_spec[0].multi_node_params
+        assert (slices.node_count, slices.node_id_prefix) == (2, "m")
     gone = await alpha.delete_queued_resource({"name": name, "force": True}, **CALL)
     assert (await gone.result(10)).name == name
 
@@ -140,3 +147,18 @@ async def test_over_rest(emulator: Cloud) -> None:
     assert kind.endswith("google.cloud.tpu.v2alpha1.Node")
     types = await asyncio.to_thread(read, f"/v1/{PARENT}/acceleratorTypes")
     assert {"name": f"{PARENT}/acceleratorTypes/v2-8", "type": "v2-8"} in types["acceleratorTypes"]
+    versions = await asyncio.to_thread(read, f"/v1/{PARENT}/tensorflowVersions")
+    assert "2.19.0" in {item["version"] for item in versions["tensorflowVersions"]}
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        await asyncio.to_thread(read, f"/v1/{node_name('a')}")
+
+
+async def test_addresses_go_and_come_with_the_setting(emulator: Cloud, alpha: Any) -> None:
+    await emulator.create("a", network_config={"enable_external_ips": True})
+    assert (await emulator.get("a")).network_endpoints[0].access_config.external_ip
+    closed = tpu_v2alpha1.Node(name=node_name("a"), network_config={"enable_external_ips": False})
+    mask = {"paths": ["network_config.enable_external_ips"]}
+    await (await alpha.update_node({"node": closed, "update_mask": mask}, **CALL)).result(10)
+    endpoint = (await emulator.get("a")).network_endpoints[0]
+    assert endpoint.ip_address
+    assert not endpoint.access_config.external_ip

@@ -38,6 +38,16 @@ _ONLY_IN_V2ALPHA1 = {
     ),
     "ListReservations": ("get", f"/v2alpha1/{{parent={_LOCATION}}}/reservations", ""),
 }
+_ONLY_IN = {
+    "v1": {
+        "ListTensorFlowVersions": (
+            "get",
+            f"/v1/{{parent={_LOCATION}}}/tensorflowVersions",
+            "",
+        )
+    },
+    "v2alpha1": _ONLY_IN_V2ALPHA1,
+}
 VERSIONS = ("v1", "v2", "v2alpha1")
 
 
@@ -94,8 +104,7 @@ def rules_of(version: str) -> tuple[HttpRule, ...]:
         compile_rule(rpc, verb, uri.replace("/v2/", f"/{version}/", 1), body)
         for rpc, verb, uri, body in _client_rules()
     ]
-    if version == "v2alpha1":
-        rules += [compile_rule(rpc, *rule) for rpc, rule in _ONLY_IN_V2ALPHA1.items()]
+    rules += [compile_rule(rpc, *rule) for rpc, rule in _ONLY_IN.get(version, {}).items()]
     return tuple(rules)
 
 

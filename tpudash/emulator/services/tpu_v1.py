@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from tpudash.emulator.identifiers import parse_parent
+from google.longrunning import operations_pb2
+
+from tpudash.emulator.errors import not_found
+from tpudash.emulator.identifiers import ResourceName, parse_parent
 from tpudash.emulator.rpc import Call, Method, Service, raw
 from tpudash.emulator.services.by_name import carry_over
 
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
 
 NAME = "google.cloud.tpu.v1.Tpu"
 _OFFERED = ("ListAcceleratorTypes", "GetAcceleratorType")
+_TENSORFLOW = re.compile(r"tpu-vm-tf-(\d+\.\d+\.\d+)")
 
 
 class TpuV1Service:
@@ -25,7 +30,8 @@ class TpuV1Service:
         """Return the service with the methods that are offered."""
         stable = {method.name: method for method in self._stable.table().methods}
         methods = [_adapted(stable[name]) for name in _OFFERED]
-        return Service(NAME, (*methods, _no_nodes()))
+        versions = _tensorflow_versions(stable["ListRuntimeVersions"])
+        return Service(NAME, (*methods, *_no_nodes(), versions))
 
 
 def _adapted(method: Method) -> Method:
@@ -41,13 +47,42 @@ def _adapted(method: Method) -> Method:
     return Method(method.name, request, response, answer)
 
 
-def _no_nodes() -> Method:
+def _no_nodes() -> tuple[Method, ...]:
     from google.cloud.tpu_v1.types import cloud_tpu
 
     response = raw(cloud_tpu.ListNodesResponse)
 
-    async def answer(message: Any, _: Call) -> Any:
+    async def listed(message: Any, _: Call) -> Any:
         parse_parent(message.parent)
         return response()
 
-    return Method("ListNodes", raw(cloud_tpu.ListNodesRequest), response, answer)
+    async def got(message: Any, _: Call) -> Any:
+        raise not_found(str(ResourceName.parse(message.name, "nodes")))
+
+    return (
+        Method("ListNodes", raw(cloud_tpu.ListNodesRequest), response, listed),
+        Method("GetNode", raw(cloud_tpu.GetNodeRequest), raw(cloud_tpu.Node), got),
+        Method("DeleteNode", raw(cloud_tpu.DeleteNodeRequest), operations_pb2.Operation, got),
+    )
+
+
+def _tensorflow_versions(runtimes: Method) -> Method:
+    """Return what lists the releases of TensorFlow that there are images of."""
+    from google.cloud.tpu_v1.types import cloud_tpu
+
+    response = raw(cloud_tpu.ListTensorFlowVersionsResponse)
+    function: Any = runtimes.function
+
+    async def answer(message: Any, call: Call) -> Any:
+        request = runtimes.request(parent=message.parent)
+        offered = (await function(request, call)).runtime_versions
+        found = {match[1] for one in offered if (match := _TENSORFLOW.match(one.version))}
+        listing = response()
+        for version in sorted(found, key=lambda text: tuple(map(int, text.split(".")))):
+            name = f"{message.parent}/tensorflowVersions/{version}"
+            listing.tensorflow_versions.add(name=name, version=version)
+        return listing
+
+    return Method(
+        "ListTensorFlowVersions", raw(cloud_tpu.ListTensorFlowVersionsRequest), response, answer
+    )

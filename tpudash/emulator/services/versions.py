@@ -54,7 +54,24 @@ def to_alpha(message: Any, word: str) -> Any:
     alpha = carry_over(message, raw(getattr(alpha_types(), word))())
     for node in _nodes_of(alpha, word):
         node.api_version = alpha_types().Node.ApiVersion.V2_ALPHA1
+    for request, shown in zip(_requests_of(message, word), _requests_of(alpha, word), strict=True):
+        _name_slices(request, shown)
     return alpha
+
+
+def _requests_of(message: Any, word: str) -> list[Any]:
+    if word == "QueuedResource":
+        return [message]
+    is_listing = word == "ListQueuedResourcesResponse"
+    return list(message.queued_resources) if is_listing else []
+
+
+def _name_slices(request: Any, shown: Any) -> None:
+    """Carry over how many slices a request is for, which v2alpha1 names otherwise."""
+    for spec, target in zip(request.tpu.node_spec, shown.tpu.node_spec, strict=True):
+        if spec.HasField("multislice_params"):
+            target.multi_node_params.node_count = spec.multislice_params.node_count
+            target.multi_node_params.node_id_prefix = spec.multislice_params.node_id_prefix
 
 
 def _nodes_of(message: Any, word: str) -> list[Any]:

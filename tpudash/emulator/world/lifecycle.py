@@ -124,6 +124,8 @@ class NodeLifecycle:
         self._deps.validator.check_texts(node)
         mask.MergeMessage(node, record.message, True, True)
         record.message.name = str(record.name)
+        if "network_config.enable_external_ips" in mask.paths:
+            prepare_endpoints(record)
         self._deps.nodes.save(record)
         self._deps.host.metadata_changed(str(record.name))
         return self._begin(record, "update", "UpdateNode", self._finish_update)
