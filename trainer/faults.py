@@ -163,3 +163,8 @@ def access_error(error: Exception, what: str) -> TrainerError:
         f"{what}: {one_line(str(error))}",
         known.hint if known else "check that the folder exists and may be written, then resume",
     )
+
+
+def no_input(detail: str, hint: str, error_class: str = "BAD_REQUEST") -> TrainerError:
+    """Return the failure of unusable input."""
+    return TrainerError(ExitCode.NO_INPUT, error_class, one_line(detail), hint)

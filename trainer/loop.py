@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from trainer.data.order import Share
+from trainer.data.share import Share
 from trainer.measures import Call, Measured
 
 if TYPE_CHECKING:

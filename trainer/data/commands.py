@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainer.config import bad_argument
 from trainer.faults import ExitCode, TrainerError, classify, one_line
+from trainer.lean_import import import_tensorflow
 from trainer.model_specs import MODELS, model_spec
 from trainer.versions import preflight
 
@@ -118,6 +119,7 @@ def _run(command: str, values: dict[str, Any]) -> int:
     if command == "check":
         spec = model_spec(values["model"], values["image_size"], values["classes"])
         preflight(needs_tpu=False)
+        import_tensorflow()
         from trainer.data.checking import check_files
 
         reports = check_files(values["files"], spec)
@@ -127,6 +129,7 @@ def _run(command: str, values: dict[str, Any]) -> int:
     options = ConvertOptions(**values)
     _validate(options)
     preflight(needs_tpu=False)
+    import_tensorflow()
     from trainer.data.convert import convert
 
     sys.stdout.write(json.dumps(convert(options), indent=1) + "\n")

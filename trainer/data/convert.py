@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.data.faults import no_input
 from trainer.data.index import DATASET_FILE
 from trainer.data.sources import EVAL, TRAIN, UNSPLIT, Part, Source, ahead, open_source
-from trainer.faults import ExitCode, TrainerError, classify, one_line
+from trainer.faults import ExitCode, TrainerError, classify, no_input, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

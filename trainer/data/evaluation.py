@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from trainer.data.records import RECORDS_AT_ONCE, decoded_batches
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from trainer.data.records import Decoder
+    from collections.abc import Iterable, Iterator
 
 Padded = tuple[Any, Any, Any]
 """(images, labels, weights); weight 0 marks the padding of the last batch."""
@@ -46,21 +42,6 @@ class HeldOutArrays:
     def batches(self, batch_size: int) -> Iterator[Padded]:
         """Yield batches of equal size."""
         return padded([(self.images, self.labels)], batch_size)
-
-
-@dataclass(frozen=True)
-class HeldOutRecords:
-    """Held-out examples in TFRecord files, read anew for each evaluation."""
-
-    files: Sequence[str]
-    decoder: Decoder
-    examples: int
-
-    def batches(self, batch_size: int) -> Iterator[Padded]:
-        """Yield batches of equal size."""
-        size = min(RECORDS_AT_ONCE, max(1, 1024 // batch_size) * batch_size)
-        parts = decoded_batches(self.files, self.decoder, size)
-        return padded(((images.numpy(), labels.numpy()) for images, labels in parts), batch_size)
 
 
 def padded(parts: Iterable[tuple[Any, Any]], batch_size: int) -> Iterator[Padded]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from trainer.faults import ExitCode, TrainerError, classify, one_line
+from trainer.faults import TrainerError, classify, no_input, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,11 +30,6 @@ _INPUT_ERRORS = (
     tf.errors.InvalidArgumentError,
     tf.errors.FailedPreconditionError,
 )
-
-
-def no_input(detail: str, hint: str, error_class: str = "BAD_REQUEST") -> TrainerError:
-    """Return the failure of unusable input."""
-    return TrainerError(ExitCode.NO_INPUT, error_class, one_line(detail), hint)
 
 
 def from_tensorflow(error: Exception, what: str) -> TrainerError:

@@ -7,14 +7,12 @@ kept in the run's folder so that a resumed run need not count again.
 from __future__ import annotations
 
 import json
-import mmap
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from trainer.data.faults import no_input
+from trainer.data.framing import count_local
 from trainer.data.records import raw_batches
 from trainer.joblock import is_remote
 
@@ -23,11 +21,7 @@ if TYPE_CHECKING:
 
 DATASET_FILE = "dataset.json"
 KEPT_FILE = "data_index.json"
-_HEADER = struct.Struct("<QI")
-_AROUND = 16
-"""Bytes around each record: length and its checksum before, the data's checksum after."""
 _COUNTED_AT_ONCE = 512
-_DAMAGED_HINT = "the file is damaged: copy it again from its source"
 
 
 def count_records(files: Sequence[str], keep_in: str | None = None) -> list[int]:
@@ -85,53 +79,3 @@ def _count(name: str, size: int) -> int:
     if is_remote(name) or name.endswith(".gz"):
         return sum(int(batch.shape[0]) for batch in raw_batches(name, _COUNTED_AT_ONCE))
     return count_local(Path(name), size)
-
-
-def count_local(path: Path, size: int) -> int:
-    """Return the records of a local, uncompressed file by hopping from length to length.
-
-    Only the lengths are verified here; the checksum of the data is, whenever a record is read.
-
-    Raises:
-        TrainerError: the file ends within a record, or a length is damaged.
-    """
-    if size == 0:
-        return 0
-    records, offset = 0, 0
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-        while offset < size:
-            where = f"{path}: record {records} at byte {offset}"
-            if offset + _HEADER.size > size:
-                raise no_input(f"{where} is cut short", _DAMAGED_HINT)
-            length, checksum = _HEADER.unpack_from(view, offset)
-            if checksum != _masked_crc(view[offset : offset + 8]):
-                raise no_input(f"{where} is a corrupted record: its length", _DAMAGED_HINT)
-            records, offset = records + 1, offset + _AROUND + length
-            if offset > size:
-                raise no_input(f"{where} is cut short", _DAMAGED_HINT)
-    return records
-
-
-def _crc_table() -> list[int]:
-    table = []
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_CRC = _crc_table()
-
-
-def _masked_crc(data: bytes) -> int:
-    """Return the CRC-32C of some bytes, masked as the TFRecord format stores it.
-
-    Source: "TFRecords format details" in TensorFlow's guide.
-    """
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 0xFF]
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

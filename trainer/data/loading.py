@@ -9,19 +9,20 @@ import tensorflow as tf
 
 from trainer.data import records
 from trainer.data.embedded import held_out_mask, read_embedded
-from trainer.data.evaluation import EvaluationData, HeldOutArrays, HeldOutRecords
-from trainer.data.faults import no_input
+from trainer.data.evaluation import EvaluationData, HeldOutArrays
+from trainer.data.held_out_records import HeldOutRecords
 from trainer.data.index import count_records
 from trainer.data.memory import IndexedData, as_tensor, empty_bytes
 from trainer.data.streamed import StreamedData
 from trainer.data.synthetic import synthetic_examples
+from trainer.faults import no_input
 from trainer.model_specs import ModelSpec, model_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trainer.config import Config
-    from trainer.data.order import Share
+    from trainer.data.share import Share
 
 SYNTHETIC_HELD_OUT = 1024
 _BYTES_AT_ONCE = 2**24

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from trainer.data.order import Share, epoch_order
+from trainer.data.order import epoch_order
+from trainer.data.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,30 +6,12 @@ order is ever saved: a resumed job computes where it was from the step alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 _HOST_SHIFT = 2**31
 _EPOCH_SHIFT = 2**32
-
-
-@dataclass(frozen=True)
-class Share:
-    """Which part of each global batch one input pipeline delivers.
-
-    A slice of several hosts has one pipeline a host; each hands its replicas one piece a step.
-
-    Attributes:
-        host: number of this pipeline.
-        hosts: number of pipelines.
-        replicas: replicas that this pipeline feeds.
-    """
-
-    host: int = 0
-    hosts: int = 1
-    replicas: int = 1
 
 
 def keyed_order(first: Any, second: Any, count: Any) -> Any:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from trainer.data.faults import MARK, from_tensorflow, no_input
+from trainer.data.faults import MARK, from_tensorflow
+from trainer.faults import no_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

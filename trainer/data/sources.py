@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from trainer.data.faults import no_input
+from trainer.faults import no_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from trainer.data.faults import no_input
 from trainer.data.memory import as_it_is, finish
-from trainer.data.order import Share, epoch_order, window_order
+from trainer.data.order import epoch_order, window_order
 from trainer.data.records import compression
+from trainer.data.share import Share
+from trainer.faults import no_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -154,7 +154,7 @@ def test_stream_can_be_entered_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     from trainer.data import streamed
-    from trainer.data.order import Share
+    from trainer.data.share import Share
 
     monkeypatch.setattr(streamed, "WINDOW_RECORDS", window)
     files = numbered(tmp_path, COUNTS)
@@ -173,7 +173,7 @@ def test_stream_can_be_entered_anywhere(
 
 
 def test_hosts_read_files_of_their_own(tmp_path: Path) -> None:
-    from trainer.data.order import Share
+    from trainer.data.share import Share
     from trainer.data.streamed import StreamedData
 
     counts = [30, 20, 25, 40]
@@ -190,7 +190,7 @@ def test_hosts_read_files_of_their_own(tmp_path: Path) -> None:
 
 def test_hosts_and_replicas_share_a_batch_in_memory() -> None:
     from trainer.data.loading import load
-    from trainer.data.order import Share
+    from trainer.data.share import Share
 
     training, _ = load(config("--batch_size", "80"))
     whole = labels_of(training.batches(3, 6))
