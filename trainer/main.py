@@ -14,6 +14,7 @@ from trainer.devices import prepare_environment, tpu_name
 from trainer.events import EventWriter, tell_preempted
 from trainer.faults import ExitCode, TrainerError, classify, one_line
 from trainer.joblock import JobLock, is_remote
+from trainer.lean_import import import_tensorflow
 from trainer.stopping import StopRequest, stop_on_signals, watch_stdin
 from trainer.versions import Installed, preflight
 
@@ -109,6 +110,7 @@ def _run(config: Config, events: EventWriter, stop: StopRequest) -> ExitCode:
     )
     prepare_environment(name, os.environ)
     events.emit("stage", f"importing TensorFlow {installed.tensorflow}", stage="import")
+    import_tensorflow()
     from trainer.job import Job
     from trainer.tensorflow_engine import make_engine
 

@@ -18,6 +18,7 @@ from trainer.config import Config, parse
 from trainer.devices import prepare_environment, tpu_name
 from trainer.events import EventWriter, finite
 from trainer.faults import ExitCode, TrainerError, classify, one_line
+from trainer.lean_import import import_tensorflow
 from trainer.main import claim_stdout, fail, identity, open_events
 from trainer.versions import preflight
 
@@ -190,6 +191,7 @@ def _versions(*, needs_tpu: bool) -> Outcome:
 
 def _run_heavy(config: Config, report: Report, name: str | None) -> None:
     prepare_environment(name, os.environ)
+    import_tensorflow()
     from trainer.validation_checks import Rehearsal
 
     rehearsal = Rehearsal(config, name)
