@@ -51,8 +51,9 @@ def sources() -> Iterator[tuple[str, str]]:
             and isinstance(node.body[0], ast.Expr)
         } | {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
-            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-            if is_text and id(node) not in documented:
+            if not isinstance(node, ast.Constant) or id(node) in documented:
+                continue
+            if isinstance(node.value, str):
                 yield f"{path.name}:{node.lineno}", node.value
 
 

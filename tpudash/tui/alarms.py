@@ -8,6 +8,7 @@ from tpudash.domain.finding import Verdict
 from tpudash.domain.node import NodeHealth
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import NODES, SourceState
+from tpudash.tui.troubles import is_old_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from tpudash.store.snapshot import Snapshot
 
-OLD_AFTER_INTERVALS: Final = 3
-OLD_AFTER_LEAST_S: Final = 30
 _BAD_RUNS: Final = frozenset({RunState.FAILED, RunState.PREEMPTED, RunState.STALLED})
 _GOOD_HEALTH: Final = frozenset({None, "", NodeHealth.HEALTHY, NodeHealth.HEALTH_UNSPECIFIED})
 
@@ -39,10 +38,7 @@ class Alarm(NamedTuple):
 
 def is_old(snapshot: Snapshot, now: datetime) -> bool:
     """Whether the nodes' data is older than it should ever be."""
-    status = snapshot.sources[NODES]
-    age = status.age(now)
-    limit = max(OLD_AFTER_LEAST_S, OLD_AFTER_INTERVALS * status.interval_s)
-    return age is not None and age.total_seconds() > limit
+    return is_old_status(snapshot.sources[NODES], now)
 
 
 class AlarmBook:

@@ -21,6 +21,7 @@ from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.nodes_pane import NodesPane
 from tpudash.tui.widgets.operations_strip import OperationsStrip
 from tpudash.tui.widgets.status_line import StatusLine
+from tpudash.tui.widgets.trouble_line import TroubleLine
 from tpudash.tui.widgets.wall_header import WallHeader
 from tpudash.wording.text import safe_text
 
@@ -74,6 +75,7 @@ class MainScreen(Screen[None]):
         self._host = host
         self.panes = panes
         self.status = StatusLine(host, project=project)
+        self.trouble = TroubleLine(host)
         self.wall = WallHeader(host) if host.context.options.is_watch else None
         self.strip = OperationsStrip(host)
         self.footer = KeyFooter(host, keymap)
@@ -87,6 +89,7 @@ class MainScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Lay everything out; which panes are visible is decided by the size."""
         yield self.status
+        yield self.trouble
         if self.wall is not None:
             yield self.wall
         with Vertical(id="body"):
@@ -110,6 +113,7 @@ class MainScreen(Screen[None]):
         """Arrange the panes and focus the first one."""
         self.query_one("#filter-input", Input).cursor_blink = False
         self.query_one("#filter-bar").display = False
+        self.trouble.tick(self._host.context.now())
         self._arrange()
         self.focus_pane(self._view.focused)
 
@@ -135,6 +139,8 @@ class MainScreen(Screen[None]):
     def apply(self, changes: ChangeSet) -> None:
         """Pass changes on to what is visible, and keep them for what is not."""
         self.status.apply(changes)
+        if changes.sources:
+            self._tick_trouble(self._host.context.now())
         if self.wall is not None:
             self.wall.apply(changes)
         for pane_id, pane in self.panes.items():
@@ -156,9 +162,14 @@ class MainScreen(Screen[None]):
     def tick_frame(self, now: datetime) -> None:
         """Move on what goes on even while the display is paused."""
         self.status.tick(now)
+        self._tick_trouble(now)
         self.strip.tick(now)
         if self.wall is not None:
             self.wall.tick(now)
+
+    def _tick_trouble(self, now: datetime) -> None:
+        if self.trouble.tick(now):
+            self._arrange()
 
     def select(self, subject: Subject | None) -> None:
         """Tell all panes that another thing was selected."""
@@ -199,7 +210,7 @@ class MainScreen(Screen[None]):
     def _arrange(self) -> None:
         size = self._host.size
         view = self._view
-        rows = size.height
+        rows = size.height - self.trouble.wanted_rows
         if self.wall is not None:
             self.wall.fit(size)
             self.status.shows_clock = not self.wall.is_large

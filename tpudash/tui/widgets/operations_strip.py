@@ -27,7 +27,14 @@ class OperationsStrip(Widget):
     """Running operations, those that ended just now, and failures until they were looked at."""
 
     DEFAULT_CSS = """
-    OperationsStrip { height: auto; max-height: 2; display: none; background: $surface; }
+    OperationsStrip {
+        height: auto;
+        max-height: 2;
+        display: none;
+        background: $surface;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
     """
 
     def __init__(self, host: HostApp) -> None:
