@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from tpudash.clock import Clock
     from tpudash.gateways.protocols import Cloud
     from tpudash.store.changes import ChangeSet
-    from tpudash.store.history import History, Seen
+    from tpudash.store.history import History
     from tpudash.store.history_collector import Collector
+    from tpudash.store.history_reading import Seen
     from tpudash.store.store import Store
 
 MEMORY: Final = "memory"

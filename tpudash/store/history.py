@@ -115,9 +115,9 @@ class History:
         """
         try:
             with closing(self._open()) as database:
+                _thin(database, now)
                 with database:
                     database.execute("BEGIN IMMEDIATE")
-                    _thin(database, now)
                     _forget(database, millis_of(now - KEPT))
                 self._keep_size(database)
         except (sqlite3.Error, OSError) as error:
@@ -257,29 +257,43 @@ class _Writer:
 
 
 def _thin(database: sqlite3.Connection, now: datetime) -> None:
-    """Keep one sample, the weighted mean, for each stretch of time beyond an age."""
+    """Keep one sample, the weighted mean, for each stretch of time beyond an age.
+
+    Each table of each tier is a transaction of its own, so that other consoles wait little.
+    """
     for age, width in TIERS:
         wide = int(width.total_seconds() * 1000)
         until = millis_of(now - age) // wide * wide
-        database.execute("DROP TABLE IF EXISTS temp.thinned")
-        database.execute(
-            "CREATE TEMP TABLE thinned AS SELECT series, time / ? AS stretch, MAX(time) AS time, "
-            "SUM(value * weight) / SUM(weight) AS value, SUM(weight) AS weight FROM sample "
-            "WHERE time < ? GROUP BY series, time / ? HAVING COUNT(*) > 1",
-            (wide, until, wide),
-        )
-        database.execute(
-            "DELETE FROM sample WHERE time < ? AND (series, time / ?) IN "
-            "(SELECT series, stretch FROM temp.thinned)",
-            (until, wide),
-        )
-        database.execute("INSERT INTO sample SELECT series, time, value, weight FROM temp.thinned")
-        for table, names in (("step", "place, run, attempt"), ("cost", "place")):
-            database.execute(
-                f"DELETE FROM {table} WHERE time < ? AND ({names}, time) NOT IN "  # noqa: S608
-                f"(SELECT {names}, MAX(time) FROM {table} GROUP BY {names}, time / ?)",
-                (until, wide),
-            )
+        with database:
+            database.execute("BEGIN IMMEDIATE")
+            _thin_samples(database, wide, until)
+        for table, names in (("step", ("place", "run", "attempt")), ("cost", ("place",))):
+            same = " AND ".join(f"later.{name} = {table}.{name}" for name in names)
+            with database:
+                database.execute("BEGIN IMMEDIATE")
+                # The newest row of each stretch stays.
+                database.execute(
+                    f"DELETE FROM {table} WHERE time < ? AND EXISTS (SELECT 1 "  # noqa: S608
+                    f"FROM {table} AS later WHERE {same} AND later.time > {table}.time "
+                    f"AND later.time < ({table}.time / ? + 1) * ?)",
+                    (until, wide, wide),
+                )
+
+
+def _thin_samples(database: sqlite3.Connection, wide: int, until: int) -> None:
+    database.execute("DROP TABLE IF EXISTS temp.thinned")
+    database.execute(
+        "CREATE TEMP TABLE thinned AS SELECT series, time / ? AS stretch, MAX(time) AS time, "
+        "SUM(value * weight) / SUM(weight) AS value, SUM(weight) AS weight FROM sample "
+        "WHERE time < ? GROUP BY series, time / ? HAVING COUNT(*) > 1",
+        (wide, until, wide),
+    )
+    database.execute(
+        "DELETE FROM sample WHERE time < ? AND (series, time / ?) IN "
+        "(SELECT series, stretch FROM temp.thinned)",
+        (until, wide),
+    )
+    database.execute("INSERT INTO sample SELECT series, time, value, weight FROM temp.thinned")
     database.execute("DROP TABLE IF EXISTS temp.thinned")
 
 
