@@ -35,6 +35,7 @@ _CLOUD_MARK: Final = re.compile(
     r"|\b(?:message|desc) = ['\"]?|(?:details|detail) = ['\"]|\bstatus_message: ['\"]"
 )
 
+_NO_ADVICE: Final = advice_for(ErrorClass.UNCLASSIFIED, None, Scope(), {})
 _NEEDLES: Final = tuple(dict.fromkeys(row.needle for row in ROWS))
 
 _BY_REASON: Final = {
@@ -85,6 +86,19 @@ _BY_CODE: Final = {
 }
 
 
+_OF_PROGRAM: Final = {"UNAVAILABLE": ErrorClass.CONNECT}
+"""Frameworks use the cloud's codes for faults of their own; few of them mean the same."""
+
+_PROGRAM: Final = re.compile(
+    r"XlaRuntimeError|\bjaxlib\b|\btorch_xla\b|errors_impl\.|\bOP_REQUIRES\b|/job:\w|\.cc:\d+\]"
+)
+_PREAMBLE: Final = re.compile(r"Cloud TPU received an? [a-z ]{6,20}\W{0,3}$")
+_OTHER_HOST: Final = re.compile(
+    r"https?://(?!(?:[\w-]{1,60}\.){0,6}(?:googleapis\.com|google\.com|google\.internal)\b"
+    r"|localhost\b|127\.)[\w-]+\.[\w.-]+"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A class, why, and where in the text."""
@@ -111,7 +125,9 @@ def classify_text(text: str) -> list[Failure]:
     for piece in pieces_of(text, _NEEDLES):
         for failure in _failures_in(piece):
             if failure.error_class is ErrorClass.UNCLASSIFIED:
-                unknown = failure
+                # The last one tells most, unless an earlier one came with an advice of its own.
+                is_told = unknown is not None and unknown.advice != _NO_ADVICE
+                unknown = unknown if is_told else failure
             else:
                 _add(found, failure)
     if found or unknown is None:
@@ -125,7 +141,10 @@ def _failures_in(piece: Piece) -> Iterator[Failure]:
             _Found(piece.given), piece.text, Scope(), advice=piece.hint, evidence=piece.text
         )
         return
-    status = CloudStatus(piece.code, piece.text, piece.details, piece.origin)
+    # Words that only begin a message say nothing without the next line.
+    is_torn = bool(piece.more) and _PREAMBLE.search(piece.text) is not None
+    text = f"{piece.text} {piece.more}" if is_torn else piece.text
+    status = CloudStatus(piece.code, text, piece.details, piece.origin)
     for failure in _failures_of(status, more=piece.more):
         known = failure.error_class is not ErrorClass.UNCLASSIFIED
         if known or piece.looks_like_error:
@@ -191,6 +210,11 @@ def _by_words(text: str, status: CloudStatus) -> _Found | None:
 
 
 def _by_code(status: CloudStatus) -> ErrorClass:
+    if status.origin in {Origin.TEXT, Origin.LOG}:
+        if _PROGRAM.search(status.message):
+            return _OF_PROGRAM.get(status.code, ErrorClass.UNCLASSIFIED)
+        if "googleapi" not in status.message and _OTHER_HOST.search(status.message):
+            return ErrorClass.UNCLASSIFIED
     if status.code != "RESOURCE_EXHAUSTED":
         return _BY_CODE.get(status.code, ErrorClass.UNCLASSIFIED)
     if status.origin is Origin.OPERATION:

@@ -41,6 +41,7 @@ _QUOTA: Final = re.compile(
     re.IGNORECASE,
 )
 _LIMIT: Final = re.compile(r"\blimit(?: is|:)?\s+(\d[\d,]*(?:\.\d+)?)(?![\w-])", re.IGNORECASE)
+_LIMIT_FIRST: Final = re.compile(r"\W{0,8}limit\b", re.IGNORECASE)
 _NAMED_QUOTA: Final = re.compile(r"['\"]([\w./-]{2,120})['\"] quota\b", re.IGNORECASE)
 _LONE_NAME: Final = re.compile(r"\b(TPU\w{0,80}(?:PerProject|PerRegion|PerZone)\w{0,60})\b")
 _NAMES: Final = {
@@ -71,6 +72,9 @@ def scopes_of(
     own = f"{text}\n{said}" if said else text
     whole = f"{own}\n{near}" if near else own
     if error_class in {ErrorClass.QUOTA, ErrorClass.RATE_LIMIT}:
+        if _LIMIT_FIRST.match(near.partition("\n")[0]) and not _LIMIT.search(own):
+            # The sentence with the limit was torn off.
+            own = f"{own} {near}"
         scopes = tuple(_quota_scopes(own)) or tuple(_quota_scopes(whole))
         if scopes:
             return scopes if error_class is ErrorClass.QUOTA else scopes[:1]

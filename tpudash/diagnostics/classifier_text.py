@@ -16,6 +16,7 @@ from tpudash.diagnostics.classifier_codes import code_in, looks_like_error
 from tpudash.diagnostics.classifier_escaped import decode_escaped
 from tpudash.diagnostics.classifier_gate import worth_reading
 from tpudash.diagnostics.classifier_json import JsonFinding, findings_in
+from tpudash.diagnostics.classifier_wrapped import unwrapped
 from tpudash.domain.failure import ErrorClass, Origin
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ _OBJECT: Final = re.compile(
     r"[\[{](?:\s*[\"{\[]|(?P<escaped>(?:\\+[nrt]|\s){0,40}(?:\\+\"|(?<=[nrt ])\")))"
 )
 _FRAMED_BREAK: Final = re.compile(r"\n[ \t]*[│|][ \t]*(?=\S)")
-_SENTENCE_OVER: Final = re.compile(r"(?<!\bEID)[.!?:;,{}\[\]()>'\"]\s*$")
+_SENTENCE_OVER: Final = re.compile(r"(?<!\bEID)[.!?:;,{}\[\](>]\s*$")
+_QUOTE_OVER: Final = re.compile(r"[)'\"]\s*$")
 _GOES_ON: Final = re.compile(r"[a-z(\"'0-9\[]")
 _STAMPED: Final = re.compile(r"^\W{0,3}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[\d)")
 
@@ -100,7 +102,7 @@ def pieces_of(text: str, needles: Iterable[str]) -> Iterator[Piece]:
         text = text[: MOST_TEXT // 2] + "\n" + text[-MOST_TEXT // 2 :]
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     is_short = len(text) <= SHORT_TEXT
-    text = _FRAMED_BREAK.sub(" ", text) if is_short else worth_reading(text, needles)
+    text = unwrapped(_FRAMED_BREAK.sub(" ", text)) if is_short else worth_reading(text, needles)
     parts = list(_parts(text, JSON_OBJECTS if is_short else 0))
     of_json = {
         index: [replace(piece, more=_around(parts, index)) for piece in _pieces_of_json(part)]
@@ -233,6 +235,7 @@ def _joined(lines: Iterator[str]) -> Iterator[str]:
             and _GOES_ON.match(line)
             and not _STAMPED.match(line)
             and not _SENTENCE_OVER.search(held)
+            and (line[0].islower() or not _QUOTE_OVER.search(held))
         )
         if goes_on:
             held = f"{held} {line}"

@@ -6,6 +6,7 @@ from typing import Final
 
 from tpudash.diagnostics.patterns.access import ACCESS
 from tpudash.diagnostics.patterns.capacity import CAPACITY
+from tpudash.diagnostics.patterns.elsewhere import ELSEWHERE
 from tpudash.diagnostics.patterns.life import LIFE
 from tpudash.diagnostics.patterns.refusals import ABSENCE, REFUSALS
 from tpudash.diagnostics.patterns.row import Row
@@ -13,6 +14,7 @@ from tpudash.diagnostics.patterns.training import TRAINING
 from tpudash.diagnostics.patterns.transport import TRANSPORT
 
 ROWS: Final[tuple[Row, ...]] = (
+    *ELSEWHERE,
     *CAPACITY,
     *ACCESS,
     *TRAINING,

@@ -113,6 +113,13 @@ ACCESS: Final = (
         ),
     ),
     Row(ErrorClass.BILLING, "billing", regex(r"(?:requires?|enable|no) (?:a )?billing")),
+    Row(
+        ErrorClass.BILLING,
+        "free",
+        regex(r"\bfree[ -]?tr(?:ial|ier)\b|\bfree[ -]tier (?:account|project|user)"),
+        advice="A free trial may not use TPUs: upgrade to a paid billing account."
+        " https://console.cloud.google.com/billing",
+    ),
     Row(ErrorClass.BILLING, "billing_disabled"),
     Row(
         ErrorClass.BUCKET_ACCESS,
@@ -204,6 +211,13 @@ ACCESS: Final = (
     Row(ErrorClass.PERMISSION, "not have the required permission"),
     Row(ErrorClass.PERMISSION, "read access to project"),
     Row(ErrorClass.PERMISSION, "iam_permission_denied"),
+    Row(
+        ErrorClass.PERMISSION,
+        "constraint constraints/",
+        advice="A policy of the organisation forbids it, and names the constraint: change what the"
+        " message names (such as the external IP address: --no-external-ips), or ask whoever runs"
+        " the organisation.",
+    ),
     Row(
         ErrorClass.PERMISSION,
         "prohibited by organization's policy",

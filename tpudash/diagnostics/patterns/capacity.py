@@ -18,7 +18,8 @@ CAPACITY: Final = (
         regex(
             r"reservations?\b.{0,160}(?:not found|(?:does|do) not exist|not exist|exhausted|expired"
             r"|insufficient|does not have|not enough|no (?:available|matching)|not (?:ready|usable)"
-            r"|fully (?:used|utili[sz]ed|consumed)|in use|too small|cannot be used|can't be used)"
+            r"|fully (?:used|utili[sz]ed|consumed)|in use|too small|cannot be used|can't be used"
+            r"|must be (?:specified|given|set))"
             r"|(?:no matching|increase your|insufficient|not enough|could not find).{0,40}"
             r"reservation"
         ),

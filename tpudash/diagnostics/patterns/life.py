@@ -19,6 +19,11 @@ _BAD_NODE: Final = (
     "This looks like a bad node: delete it and create a new one rather than try again here. Keep"
     " this line for Google's support."
 )
+_NO_BACKEND: Final = (
+    "The framework did not get at the TPU, so it ends or goes on on the CPU while the TPU is paid"
+    " for. Check that this is a TPU VM, that no other process holds the chips, and that framework"
+    " and libtpu fit each other on every worker."
+)
 
 LIFE: Final = (
     Row(
@@ -61,7 +66,7 @@ LIFE: Final = (
         "maintenance",
         regex(
             r"(?:host|upcoming|scheduled|unscheduled|due to|under|for) maintenance"
-            r"|maintenance (?:event|window)|state:? ?repairing"
+            r"|maintenance (?:event|window)s?\b(?!:? (?:none|no)\b)|state:? ?repairing"
         ),
     ),
     Row(ErrorClass.PARTIAL_SLICE, "heartbeat timeout", advice=_LOST_HOST),
@@ -83,9 +88,36 @@ LIFE: Final = (
         ),
     ),
     Row(ErrorClass.PARTIAL_SLICE, "barrier timed out", advice=_LOST_HOST),
+    Row(
+        ErrorClass.PARTIAL_SLICE,
+        "coordination service",
+        regex(
+            r"coordination service[^\n]{0,80}(?:error|deadline|unavailable|failed|stopp)"
+            r"|(?:error|failed|stopping|disconnect)[^\n]{0,40}coordination service"
+        ),
+        advice=_LOST_HOST,
+    ),
+    Row(
+        ErrorClass.PARTIAL_SLICE,
+        "/task:",
+        regex(r"/task:\d+ (?:seems|is|went) (?:down|dead|lost|unreachable)"),
+        advice=_LOST_HOST,
+    ),
+    Row(ErrorClass.PARTIAL_SLICE, "failed to get global tpu topology", advice=_LOST_HOST),
     Row(ErrorClass.PREEMPTED, "compute.instances.preempted"),
     Row(ErrorClass.PREEMPTED, "tpu.nodes.terminate"),
     Row(ErrorClass.PREEMPTED, "in preempted state"),
+    Row(ErrorClass.PREEMPTED, "interrupted_by_no_capacity"),
+    Row(
+        ErrorClass.PREEMPTED,
+        "suspended",
+        regex(
+            r"queued[ _-]?(?:resource|request)[^\n]{0,80}\bSUSPENDED\b"
+            r"|\bstate['\"]?[:=\" ]{1,4}SUSPENDED\b"
+        ),
+        advice="This request is over and never comes back: its nodes were preempted or deleted. It"
+        " holds quota until it is deleted; delete it, then ask again.",
+    ),
     Row(
         ErrorClass.PREEMPTED,
         "preempt",
@@ -119,6 +151,7 @@ LIFE: Final = (
     Row(ErrorClass.PREEMPTED, "different device incarnation", advice=_LOST_WORKER),
     Row(ErrorClass.STALLED, "lame workers found"),
     Row(ErrorClass.STALLED, "stalled"),
+    Row(ErrorClass.STALLED, "detected", regex(r"\b(?:hang|deadlock) (?:was )?detected")),
     Row(ErrorClass.STALLED, "no progress", regex(r"no progress (?:for|in|since|within)")),
     Row(ErrorClass.STALLED, "no step", regex(r"no step (?:for|in|since|within)")),
     Row(
@@ -140,6 +173,15 @@ LIFE: Final = (
         regex(r"/dev/accel\d*\S*:? [^\n]{0,40}(?:no such file|not found|does not exist|absent)"),
         advice="The chips are missing on this worker, as after some restarts: delete the node and"
         " create a new one.",
+    ),
+    Row(
+        ErrorClass.VERSION,
+        "backend",
+        regex(
+            r"unable to initialize backend ['\"]?tpu|backend ['\"]?tpu\w*['\"]?[^\n]{0,40}failed to"
+            r" initialize"
+        ),
+        advice=_NO_BACKEND,
     ),
     Row(
         ErrorClass.INTERNAL,

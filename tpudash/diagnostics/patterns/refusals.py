@@ -78,7 +78,22 @@ ABSENCE: Final = (
         "required property [project]",
         advice="No project is set. Run: gcloud config set project ID, or give --project ID",
     ),
-    Row(ErrorClass.GONE, "was not found", codes=_GONE),
+    Row(
+        ErrorClass.BAD_REQUEST,
+        "such",
+        regex(r"no such object\b|\bNoSuchKey\b|no such file or directory: ['\"]?gs://"),
+        advice="This file is not in the bucket: check the path that the message names, and that it"
+        " was written at all.",
+    ),
+    Row(
+        ErrorClass.GONE,
+        "was not found",
+        regex(
+            r"(?:projects/|node|queued ?resource|tpu|entity|instance|operation)[^\n]{0,200}was not"
+            r" found"
+        ),
+        codes=_GONE,
+    ),
     Row(
         ErrorClass.GONE,
         "no tpus matched id",

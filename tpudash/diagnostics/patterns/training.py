@@ -52,6 +52,14 @@ TRAINING: Final = (
     Row(ErrorClass.HBM_OOM, "error allocating device buffer"),
     Row(
         ErrorClass.HBM_OOM,
+        "failed to allocate",
+        regex(
+            rf"failed to allocate (?:request for )?(?P<used>{_SIZE})?[^\n]{{0,80}}"
+            r"(?:\bon device|device ordinal|\bhbm\b)"
+        ),
+    ),
+    Row(
+        ErrorClass.HBM_OOM,
         "out of memory",
         regex(
             r"\b(?:hbm|tpu|device)\b[^\n]{0,60}out of memory"
@@ -84,6 +92,9 @@ TRAINING: Final = (
         ),
     ),
     Row(ErrorClass.HOST_OOM, "signal 9", regex(r"killed by signal 9|signal 9 \(SIGKILL\)")),
+    Row(ErrorClass.HOST_OOM, "killed by signal: killed"),
+    Row(ErrorClass.HOST_OOM, "low on resource: memory"),
+    Row(ErrorClass.HOST_OOM, "insufficient shared memory"),
     Row(ErrorClass.DEVICE_BUSY, "already in use by"),
     Row(ErrorClass.DEVICE_BUSY, "libtpu_lockfile"),
     Row(ErrorClass.DEVICE_BUSY, "device or resource busy"),
@@ -124,6 +135,28 @@ TRAINING: Final = (
     Row(ErrorClass.VERSION, "falling back to cpu", advice=_ON_CPU),
     Row(ErrorClass.VERSION, "no tpu found", advice=_ON_CPU),
     Row(ErrorClass.VERSION, "no gpu/tpu found", advice=_ON_CPU),
+    Row(ErrorClass.VERSION, "no tpu platform found", advice=_ON_CPU),
+    Row(
+        ErrorClass.VERSION,
+        "no module named",
+        regex(r"no module named ['\"]?(?:tensorflow|keras|jax|flax|libtpu|torch)"),
+        advice="The framework is not installed in the Python that runs the program: install it on"
+        " every worker, in the version that fits the node's runtime.",
+    ),
+    Row(
+        ErrorClass.VERSION,
+        "no matching distribution found",
+        advice="There is no such version of the package for this Python: check the pair of"
+        " framework and libtpu, and the Python of the node's image.",
+    ),
+    Row(
+        ErrorClass.VERSION,
+        "metrics unavailable",
+        regex(r"(?:libtpu|tpu|runtime) metrics unavailable"),
+        advice="No figures, which is not 0: no program uses the TPU now, or its libtpu is too old"
+        " to tell them (v2 and v3 need a newer image). Start the trainer, or install a newer"
+        " libtpu.",
+    ),
     Row(ErrorClass.VERSION, "undefined symbol"),
     Row(
         ErrorClass.VERSION,
@@ -132,6 +165,9 @@ TRAINING: Final = (
             r"(?:libtpu|tensorflow|jax(?:lib)?|pjrt|torch(?:_xla)?|runtime|plugin)\b[^\n]{0,120}"
             r"(?:version mismatch|incompatible|not compatible|too (?:old|new)|does not match)"
             r"|version (?:mismatch|skew)|incompatible[^\n]{0,60}version"
+            r"|mismatched[^\n]{0,40}\bversion|\bversions?\b[^\n]{0,60}\bmismatch"
+            r"|built with a (?:later|newer|earlier|older|different) version"
+            r"|version [^\n]{0,40}not found \(required by"
         ),
     ),
     Row(ErrorClass.LOCAL_PATH, "file system scheme '[local]' not implemented"),
@@ -158,12 +194,17 @@ TRAINING: Final = (
     Row(ErrorClass.CKPT_INCOMPLETE, "checksum does not match", advice=_DAMAGED),
     Row(ErrorClass.CKPT_INCOMPLETE, "dataloss", advice=_DAMAGED),
     Row(ErrorClass.CKPT_INCOMPLETE, "data_loss", advice=_DAMAGED),
+    Row(ErrorClass.CKPT_INCOMPLETE, "data loss: ", advice=_DAMAGED),
     Row(
         ErrorClass.CKPT_INCOMPLETE,
         "checkpoint",
         regex(
-            r"checkpoint[^\n]{0,160}\b(?:corrupt\w*|damaged|truncated|incomplete|unreadable"
-            r"|quarantined)|\b(?:corrupt\w*|damaged|truncated|unreadable) checkpoint"
+            r"checkpoint[^\n;]{0,160}\b(?<!0 )(?<!no )(?<!not )"
+            r"(?:corrupt\w*|damaged|truncated|incomplete|unreadable"
+            r"|quarantined|un(?:finali[sz]ed|committed)|not (?:finali[sz]ed|committed))"
+            r"|\b(?:corrupt\w*|damaged|truncated|unreadable) checkpoint"
+            r"|\bun(?:finali[sz]ed|committed)[^\n]{0,40}checkpoint"
+            r"|no structure could be identified for the checkpoint"
         ),
         advice=_DAMAGED,
     ),

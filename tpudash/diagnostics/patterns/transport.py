@@ -44,7 +44,11 @@ TRANSPORT: Final = (
         advice="The answer is larger than what is taken in. Ask for less at a time.",
         retry=RetryPolicy.NEVER,
     ),
-    Row(ErrorClass.CONNECT, "failed to connect to all addresses"),
+    Row(
+        ErrorClass.CONNECT,
+        "connect to",
+        regex(r"(?:failed|unable|fails) to connect to|(?:could not|couldn't|cannot) connect to"),
+    ),
     Row(ErrorClass.CONNECT, "return code [255]", advice=_SSH),
     Row(
         ErrorClass.CONNECT,
