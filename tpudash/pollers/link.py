@@ -104,6 +104,7 @@ class Link:
             endpoint=self._endpoint,
             account=cloud.account,
             is_emulator=cloud.is_emulator,
+            projects=tuple(cloud.projects),
         )
 
     def answered(self) -> None:

@@ -72,12 +72,14 @@ class ConnectionInfo:
     Attributes:
         endpoint: `HOST:PORT` of a local endpoint, or None for Google Cloud.
         account: Who is signed in, or None if that is not known.
+        projects: All projects that are looked at, the one that is operated first; () for that one.
     """
 
     project: str
     endpoint: str | None = None
     account: str | None = None
     is_emulator: bool = False
+    projects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

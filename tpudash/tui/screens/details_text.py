@@ -13,6 +13,7 @@ from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Subject, SubjectKind
 from tpudash.tui.screens.overlay import Paragraphs
 from tpudash.tui.screens.timeline import add_log_lines, add_timeline, node_events, run_events
+from tpudash.tui.widgets.node_rows import project_of
 from tpudash.wording import format as fmt
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _spec(page: Paragraphs, run: Run, host: HostApp) -> None:
     if spec is None:
         return
     page.heading("As it was asked for")
+    page.field("project", spec.project)
     page.field("bucket", spec.bucket)
     page.field("files", spec.run_url)
     page.field("accelerator type", spec.accelerator_type)
@@ -154,6 +156,8 @@ def _node_sections(page: Paragraphs, node: Node, host: HostApp) -> None:
     is_watch = host.context.options.is_watch
     page.heading(f"Node {node.node_id}")
     page.field("name", node.name)
+    page.field("project", project_of(node.name))
+    page.field("zone", node.zone)
     look = look_of(node.state)
     since = f"for {fmt.age(times.state_since, now)}" if times else ""
     page.field("state", f"{host.mark_of(look)} {node.state} {since}", host.style_of(look.variable))
@@ -251,6 +255,8 @@ def _request_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
 def _request_sections(page: Paragraphs, request: QueuedResource, host: HostApp) -> None:
     page.heading(f"Queued resource {request.request_id}")
     page.field("name", request.name)
+    page.field("project", project_of(request.name))
+    page.field("zone", request.zone)
     look = look_of(request.state)
     page.field("state", f"{host.mark_of(look)} {request.state}", host.style_of(look.variable))
     page.field("caused by", request.initiator or "not given")

@@ -66,6 +66,7 @@ class _Kind:
 
 _KINDS: Final = (
     _Kind("name", "NAME", 15, wider=((110, 20), (160, 26))),
+    _Kind("project", "PROJECT", 10, wider=((110, 14), (160, 20))),
     _Kind("state", "STATE", 14, wider=((110, 18), (150, 24))),
     _Kind("health", "HEALTH", 10, wider=((180, 21),)),
     _Kind("age", "AGE", 6, right=True),
@@ -85,14 +86,21 @@ _KINDS: Final = (
     _Kind("owner", "OWNER", 8),
 )
 _PRIORITY: Final = (
-    *("name", "state", "step", "age", "rate", "heard", "type", "risk", "accrued", "workers"),
-    *("examples", "health", "scheduling", "zone", "chips", "hosts", "loss", "owner"),
+    *("name", "state", "project", "step", "age", "rate", "heard", "type", "risk", "accrued"),
+    *("workers", "examples", "health", "scheduling", "zone", "chips", "hosts", "loss", "owner"),
 )
 NOTE_LEAST: Final = 24
 SORTABLE: Final = ("name", "state", "age", "type", "step", "rate", "accrued")
 
 
-def columns_for(width: int, total: int, *, arrow: str = "", sorted_by: str = "") -> list[Column]:
+def columns_for(
+    width: int,
+    total: int,
+    *,
+    arrow: str = "",
+    sorted_by: str = "",
+    has_projects: bool = False,
+) -> list[Column]:
     """Return the columns that fit, the most needed ones first to get a place.
 
     Args:
@@ -100,10 +108,13 @@ def columns_for(width: int, total: int, *, arrow: str = "", sorted_by: str = "")
         total: Width of the terminal, which decides how wide columns are.
         arrow: Mark beside the label of the column that rows are sorted by.
         sorted_by: Key of that column.
+        has_projects: Whether rows are of several projects, which then have a column.
     """
     kinds = {kind.key: kind.at(total) for kind in _KINDS}
     left, chosen = width - GAP, set()
     for key in _PRIORITY:
+        if key == "project" and not has_projects:
+            continue
         if kinds[key].width + GAP > left:
             break
         chosen.add(key)
@@ -238,6 +249,7 @@ _CELLS: Final[dict[str, Callable[[RowFacts, Drawing], Cell]]] = {
     "state": _state,
     "health": _health,
     "age": _age,
+    "project": _words("project"),
     "type": _words("accelerator_type"),
     "chips": lambda facts, _: _count(facts.chips),
     "hosts": lambda facts, _: _count(facts.hosts),

@@ -24,6 +24,7 @@ _FIELDS: Final[dict[str, Callable[[RowFacts], str]]] = {
     "health": lambda facts: facts.health,
     "type": lambda facts: facts.accelerator_type,
     "zone": lambda facts: facts.zone,
+    "project": lambda facts: facts.project,
     "owner": lambda facts: facts.owner,
     "run": lambda facts: facts.subject.run or "",
     "scheduling": lambda facts: facts.scheduling,

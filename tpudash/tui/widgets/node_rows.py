@@ -55,6 +55,7 @@ class RowFacts:
     accelerator_type: str = ""
     scheduling: str = ""
     zone: str = ""
+    project: str = ""
     owner: str = ""
     workers: int | None = None
     step: int | None = None
@@ -116,6 +117,22 @@ def request_key(name: str) -> str:
 def tombstone_key(name: str) -> str:
     """Return the row key of a vanished node or request by its full name."""
     return f"{SubjectKind.TOMBSTONE}:{name}"
+
+
+def project_of(name: str) -> str:
+    """Return the project of a full resource name, as the API wrote it."""
+    parts = name.split("/", 2)
+    return parts[1] if len(parts) == 3 else ""
+
+
+def projects_of(snapshot: Snapshot) -> frozenset[str]:
+    """Return the projects that are looked at, and those that anything listed lies in."""
+    info = snapshot.connection
+    listed = (snapshot.nodes, snapshot.requests, snapshot.tombstones, snapshot.request_tombstones)
+    found = {project_of(name) for things in listed for name in things}
+    # A single project may be called by its id in one place and by its number in another.
+    watched = info.projects if info is not None and len(info.projects) > 1 else ()
+    return frozenset(found.union(watched) - {""})
 
 
 def build_groups(snapshot: Snapshot, hints: KeyHints) -> list[Group]:
@@ -220,6 +237,7 @@ def _run_facts(
         accelerator_type=accelerator_type or (newest.accelerator_type if newest else ""),
         scheduling=spec.scheduling if spec else "",
         zone=newest.zone if newest else (spec.zone if spec else ""),
+        project=project_of(newest.name) if newest else (spec.project if spec else ""),
         owner=run.owner,
         workers=len(newest.workers) if newest and not newest.is_dead else None,
         step=run.step,
@@ -272,6 +290,7 @@ def _node_facts(
         accelerator_type=node.accelerator_type,
         scheduling=node.scheduling,
         zone=node.zone,
+        project=project_of(node.name),
         owner=node.owner or "",
         workers=len(node.workers),
         step=record.step if record else None,
@@ -316,6 +335,8 @@ def _request_facts(request: QueuedResource, snapshot: Snapshot) -> RowFacts:
         since=request.create_time,
         accelerator_type=request.accelerator_type,
         zone=request.zone,
+        project=project_of(request.name),
+        owner=request.owner or "",
         note=note,
         words=f"{request.name} {request.state} {note}",
     )
@@ -339,6 +360,7 @@ def _gone_request_facts(stone: RequestTombstone, hints: KeyHints) -> RowFacts:
         since=stone.vanished,
         accelerator_type=request.accelerator_type,
         zone=request.zone,
+        project=project_of(request.name),
         owner=request.owner or "",
         note=f"Queued request. {note}",
         words=f"{request.name} GONE {' '.join(request.labels.values())}",
@@ -361,6 +383,7 @@ def _tombstone_facts(stone: Tombstone, run: Run | None, hints: KeyHints) -> RowF
         accelerator_type=node.accelerator_type,
         scheduling=node.scheduling,
         zone=node.zone,
+        project=project_of(node.name),
         owner=node.owner or "",
         step=record.step if record else None,
         note=_gone_note(stone, node.state, hints),

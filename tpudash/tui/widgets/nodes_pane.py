@@ -20,6 +20,7 @@ from tpudash.tui.widgets.node_rows import (
     RowFacts,
     build_groups,
     node_key,
+    projects_of,
     request_key,
     run_key,
     tombstone_key,
@@ -94,6 +95,7 @@ class NodesPane(Pane):
         self._marked: frozenset[str] = frozenset()
         self._drawing: Drawing | None = None
         self._rows_told = -1
+        self._has_projects = False
 
     def compose(self) -> ComposeResult:
         """Lay out the table, the reason why it is empty, and the note of the selected row."""
@@ -235,6 +237,10 @@ class NodesPane(Pane):
             facts.key: facts for group in self._groups for facts in (group.head, *group.children)
         }
         self._marked &= self._facts.keys()
+        has_projects = len(projects_of(self.context.snapshot)) > 1
+        if has_projects != self._has_projects:
+            self._has_projects = has_projects
+            self._fit_columns(self.size.width)
         self._arrange()
 
     def _arrange(self) -> None:
@@ -261,7 +267,14 @@ class NodesPane(Pane):
             return
         arrow = "v" if self.context.options.ascii else "▾"
         total = self.app.size.width
-        self.table.set_columns(columns_for(width - 1, total, arrow=arrow, sorted_by=self._sort))
+        columns = columns_for(
+            width - 1,
+            total,
+            arrow=arrow,
+            sorted_by=self._sort,
+            has_projects=self._has_projects,
+        )
+        self.table.set_columns(columns)
         if self._drawing is not None:
             shows_health = any(column.key == "health" for column in self.table.columns)
             self._drawing = replace(self._drawing, shows_health=shows_health)

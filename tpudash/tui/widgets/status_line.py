@@ -151,7 +151,13 @@ class StatusLine(Widget):
         snapshot = self.context.snapshot
         connection = snapshot.connection
         project = connection.project if connection else self._project
-        parts = [_Part(f" {safe_text(project, 40) or 'no project'}", Style(bold=True))]
+        others = [one for one in connection.projects if one != project] if connection else []
+        words = safe_text(project, 40) or "no project"
+        parts = [_Part(f" {words}", Style(bold=True))]
+        if others:
+            one = f" +{safe_text(others[0], 30)}"
+            more = one if len(others) == 1 else f" +{len(others)} projects"
+            parts.append(_Part(more, Style(bold=True), 1))
         zones, has_silent = _zones(snapshot)
         if zones:
             style = self._style("chart-warn") if has_silent else self._style("muted")
