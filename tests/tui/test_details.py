@@ -52,8 +52,8 @@ async def test_a_nodes_timeline_is_in_order_of_time() -> None:
     async with console(store, size=(120, 40)) as it:
         text = await details_of(it, node_key(node_name("one")))
         wanted = (
-            *("created", "first seen by this console", "first seen READY", "OUT_OF_MEMORY"),
-            *("restored step 300", "no longer READY"),
+            *("created", "first seen by this console", "seen READY", "OUT_OF_MEMORY"),
+            *("restored step 300", "seen PREEMPTED"),
         )
         timeline = text[text.index("Timeline") :]
         places = [timeline.index(words) for words in wanted]

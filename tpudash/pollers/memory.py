@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from tpudash.store.changes import CurvesRemembered, SeriesRead
+from tpudash.store.changes import CurvesRemembered, PastRead, SeriesRead
 
 if TYPE_CHECKING:
     from tpudash.clock import Clock
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 MEMORY: Final = "memory"
 INTERVAL_S: Final = 5.0
 TIDY_EVERY_S: Final = 3_600.0
-SHOWN: Final = timedelta(hours=12)
+SHOWN: Final = timedelta(hours=24)
+PAST_SHOWN: Final = timedelta(days=7)
 MOST_WAITING: Final = 60
 
 
@@ -68,6 +69,8 @@ class MemorySource:
             self._is_read = True
             await self._remember(project)
         seen = self._collector.take(self._clock.now())
+        if seen.costs:
+            self._store.apply(PastRead(costs=seen.costs))
         if seen:
             self._waiting = [*self._waiting, seen][-MOST_WAITING:]
         while self._waiting:
@@ -84,6 +87,9 @@ class MemorySource:
             self._store.apply(SeriesRead(seen.series, now))
         if seen.curves:
             self._store.apply(CurvesRemembered(seen.curves))
+        past = await asyncio.to_thread(self._history.read_past, project, now - PAST_SHOWN)
+        if past:
+            self._store.apply(PastRead(past.states, past.events, past.costs))
 
     def interval_s(self) -> float:
         """Return seconds until the next writing."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tpudash.domain.operation import OperationProgress
     from tpudash.domain.request import RequestListing
     from tpudash.domain.run import Run
+    from tpudash.store.past import CostSeen, Event, NodeStateSeen
     from tpudash.store.snapshot import ConnectionInfo, SourceStatus
     from tpudash.store.training_curve import TrainingCurve
 
@@ -89,6 +90,15 @@ class CurvesRemembered:
 
 
 @dataclass(frozen=True, slots=True)
+class PastRead:
+    """States of nodes, turning points of runs, and costs that earlier sessions or this one saw."""
+
+    states: tuple[NodeStateSeen, ...] = ()
+    events: tuple[Event, ...] = ()
+    costs: tuple[CostSeen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FindingsMade:
     """The checklist as it stands."""
 
@@ -132,6 +142,7 @@ Change: TypeAlias = (
     | LogsArrived
     | SeriesRead
     | CurvesRemembered
+    | PastRead
     | FindingsMade
     | OperationChanged
     | ControlChanged
@@ -161,6 +172,7 @@ class ChangeSet:
     findings: bool = False
     connection: bool = False
     control: bool = False
+    past: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything changed at all."""
@@ -176,6 +188,7 @@ class ChangeSet:
                 self.findings,
                 self.connection,
                 self.control,
+                self.past,
             )
         )
 
@@ -192,6 +205,7 @@ class ChangeSet:
             findings=self.findings or later.findings,
             connection=self.connection or later.connection,
             control=self.control or later.control,
+            past=self.past or later.past,
         )
 
 

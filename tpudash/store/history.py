@@ -14,11 +14,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpudash.errors import ConfigurationError
-from tpudash.store.history_reading import Seen, millis_of, read_seen
+from tpudash.store.history_reading import Seen, millis_of, read_past, read_seen
 from tpudash.store.past import LONGEST_TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -94,16 +94,32 @@ class History:
             raise self._unusable(error) from error
 
     def read(self, project: str, since: datetime) -> Seen:
-        """Return what is remembered of a project since a time.
+        """Return all that is remembered of a project since a time.
 
         Raises:
             ConfigurationError: It can't be read; see `write`.
         """
+        return self._read(read_seen, project, since)
+
+    def read_past(self, project: str, since: datetime) -> Seen:
+        """Return states, events and costs only.
+
+        Raises:
+            ConfigurationError: It can't be read; see `write`.
+        """
+        return self._read(read_past, project, since)
+
+    def _read(
+        self,
+        read: Callable[[sqlite3.Connection, str, datetime], Seen],
+        project: str,
+        since: datetime,
+    ) -> Seen:
         if not self.path.exists():
             return Seen()
         try:
             with closing(self._open()) as database:
-                return read_seen(database, self._place(project), since)
+                return read(database, self._place(project), since)
         except (sqlite3.Error, OSError, ValueError) as error:
             raise self._unusable(error) from error
 

@@ -54,6 +54,12 @@ def read_seen(database: sqlite3.Connection, place: str, since: datetime) -> Seen
     )
 
 
+def read_past(database: sqlite3.Connection, place: str, since: datetime) -> Seen:
+    """Return states, events and costs of a place since a time; see `read_seen`."""
+    states, events, costs = _rest(database, place, millis_of(since))
+    return Seen(states=states, events=events, costs=costs)
+
+
 def millis_of(moment: datetime) -> int:
     """Return a moment as it stands in the file."""
     return round(moment.timestamp() * 1000)

@@ -14,6 +14,7 @@ from tpudash.store.changes import (
     FindingsMade,
     LogsArrived,
     NodesListed,
+    PastRead,
     RunsRead,
     SourceReported,
 )
@@ -51,6 +52,12 @@ def _(change: Connected) -> Connected:
 @masked.register
 def _(change: LogsArrived) -> LogsArrived:
     return replace(change, entries=tuple(map(_entry, change.entries)))
+
+
+@masked.register
+def _(change: PastRead) -> PastRead:
+    events = tuple(replace(one, text=without_addresses(one.text)) for one in change.events)
+    return replace(change, events=events)
 
 
 @masked.register

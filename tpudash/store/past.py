@@ -125,7 +125,7 @@ class Past:
     def heard(self, entries: Iterable[LogEntry]) -> None:
         """Note the turning points that log entries tell of."""
         for entry in entries:
-            if entry.run and entry.event in TOLD:
+            if entry.event in TOLD:
                 self._add_event(event_of(entry))
                 self.revision += 1
 

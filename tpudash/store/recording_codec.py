@@ -19,14 +19,14 @@ import msgspec
 
 from tpudash.domain import control, failure, finding, life, log, metric, node, operation, request
 from tpudash.domain import run as runs
-from tpudash.store import changes, snapshot, training_curve
+from tpudash.store import changes, past, snapshot, training_curve
 from tpudash.store.changes import Change
 
 Reader: TypeAlias = Callable[[Any], Any]
 CHANGES: Final[Mapping[str, type[Any]]] = {kind.__name__: kind for kind in get_args(Change)}
 _MODULES: Final = (
     *(control, failure, finding, life, log, metric, node, operation, request, runs),
-    *(changes, snapshot, training_curve),
+    *(changes, past, snapshot, training_curve),
 )
 _NAMES: Final[dict[str, Any]] = {
     "Any": Any,

@@ -24,6 +24,7 @@ from tpudash.store.changes import (
     LogsArrived,
     NodesListed,
     OperationChanged,
+    PastRead,
     RequestsListed,
     RunsRead,
     SeriesRead,
@@ -32,6 +33,7 @@ from tpudash.store.changes import (
 )
 from tpudash.store.derived import agent_series
 from tpudash.store.log_ring import LogRing
+from tpudash.store.past import Past
 from tpudash.store.series_book import SeriesBook
 from tpudash.store.snapshot import NodeTimes, RequestTombstone, Snapshot, Tombstone
 
@@ -66,6 +68,7 @@ class Store:
         self.snapshot = Snapshot()
         self.logs = LogRing()
         self.series = SeriesBook()
+        self.past = Past()
         self.remembered: dict[str, TrainingCurve] = {}
         self._subscribers: list[Callable[[ChangeSet], None]] = []
 
@@ -125,6 +128,7 @@ class Store:
             },
         )
         touched = _differences(before.nodes, after)
+        self.past.listed(touched, after, change.as_of)
         sources = frozenset(("nodes",)) if silent != frozenset(before.unreachable) else frozenset()
         return ChangeSet(nodes=touched, sources=sources)
 
@@ -182,6 +186,7 @@ class Store:
         if change.lag_s is not None:
             self.logs.lag_s = change.lag_s
         fresh = self.logs.add(change.entries)
+        self.past.heard(fresh)
         return ChangeSet(logs=len(fresh), series=self.series.add(agent_series(fresh)))
 
     @_apply.register
@@ -192,6 +197,11 @@ class Store:
     def _(self, change: CurvesRemembered) -> ChangeSet:
         self.remembered |= {curve.run: curve for curve in change.curves}
         return ChangeSet(runs=frozenset(curve.run for curve in change.curves))
+
+    @_apply.register
+    def _(self, change: PastRead) -> ChangeSet:
+        self.past.add(change.states, change.events, change.costs)
+        return ChangeSet(past=True)
 
     @_apply.register
     def _(self, change: FindingsMade) -> ChangeSet:

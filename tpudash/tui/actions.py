@@ -145,6 +145,12 @@ GLOBAL_ACTIONS: Final = (
         help="Show all operations, with their steps and why they failed",
     ),
     Action(
+        id="history",
+        keys=("i",),
+        label="history",
+        help="Show what happened, also before this console was opened: states, events, cost",
+    ),
+    Action(
         id="filter",
         keys=("/",),
         label="filter",

@@ -45,6 +45,7 @@ class Handlers:
             "take-control": self._take_control,
             "preempt": self._preempt,
             "operations": self._show_operations,
+            "history": self._show_history,
             "filter": main.begin_filter,
             "sort": self._sort,
             "pause": app.stage.toggle_pause,
@@ -111,6 +112,11 @@ class Handlers:
 
         self._app.main.strip.acknowledge()
         self._app.push_screen(OperationsScreen(self._app))
+
+    def _show_history(self) -> None:
+        from tpudash.tui.screens.past import PastScreen
+
+        self._app.push_screen(PastScreen(self._app))
 
     def _show_help(self) -> None:
         from tpudash.tui.screens.help import HelpScreen

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tpudash.store.past import GONE
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from tpudash.domain.log import LogEntry
     from tpudash.domain.node import Node
     from tpudash.domain.run import Run
+    from tpudash.store.past import Event as PastEvent
     from tpudash.store.snapshot import NodeTimes, Tombstone
     from tpudash.tui.pane import HostApp
     from tpudash.tui.screens.overlay import Paragraphs
@@ -36,14 +39,14 @@ def run_events(run: Run, host: HostApp) -> Iterator[Event]:
             yield one.updated, f"{one.kind}: {one.state} {one.message}"
     if run.result:
         yield run.result.finished, f"finished at step {run.result.step}"
-    yield from _told(entry for entry in _newest(host) if entry.run == run.name)
+    yield from _told(host, lambda one: one.run == run.name)
 
 
 def node_events(node: Node, host: HostApp, stone: Tombstone | None = None) -> Iterator[Event]:
     """Return what happened to a node, as far as the API said or this console saw."""
     snapshot = host.context.snapshot
     times = stone.times if stone else snapshot.times.get(node.name)
-    yield from _seen(node, times)
+    yield from _seen(node, times, host)
     for symptom in node.symptoms:
         if symptom.create_time:
             words = f"{symptom.kind} on worker {symptom.worker_id}: {symptom.details}"
@@ -52,29 +55,29 @@ def node_events(node: Node, host: HostApp, stone: Tombstone | None = None) -> It
         if node.name in one.nodes:
             yield one.started, f"{one.kind} asked for"
             yield one.updated, f"{one.kind}: {one.state} {one.message}"
-    yield from _told(entry for entry in _newest(host) if entry.node_id == node.node_id)
+    yield from _told(host, lambda one: one.node_id == node.node_id)
     if stone is not None:
         yield stone.vanished, "no longer listed"
 
 
-def _seen(node: Node, times: NodeTimes | None) -> Iterator[Event]:
+def _seen(node: Node, times: NodeTimes | None, host: HostApp) -> Iterator[Event]:
+    """Return when the node was seen in which state, by this console or another before it."""
     if node.create_time:
         yield node.create_time, "created"
-    if times is None:
-        return
-    yield times.first_seen, "first seen by this console"
-    if times.ready_since:
-        yield times.ready_since, "first seen READY"
-    if times.ready_until:
-        yield times.ready_until, "no longer READY"
-    if times.state_since not in {times.ready_since, times.ready_until, times.first_seen}:
-        yield times.state_since, f"first seen {node.state}"
+    if times is not None:
+        yield times.first_seen, "first seen by this console"
+    for one in host.context.store.past.states_of(node.name):
+        yield one.time, "no longer listed" if one.state == GONE else f"seen {one.state}"
 
 
-def _told(entries: Iterable[LogEntry]) -> Iterator[Event]:
-    for entry in entries:
+def _told(host: HostApp, belongs: Callable[[PastEvent | LogEntry], bool]) -> Iterator[Event]:
+    """Return what trainers told, however long ago, and what agents warned of lately."""
+    for one in host.context.store.past.events:
+        if one.name in TOLD_EVENTS and belongs(one):
+            yield one.time, one.text
+    for entry in _newest(host):
         is_warning = entry.stream == "agent" and entry.severity.rank >= entry.severity.WARNING.rank
-        if entry.event in TOLD_EVENTS or is_warning:
+        if is_warning and belongs(entry):
             yield entry.timestamp, entry.text
 
 
