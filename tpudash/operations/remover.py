@@ -17,7 +17,7 @@ from tpudash.operations.refusals import is_passing, refused
 
 if TYPE_CHECKING:
     from tpudash.gateways.protocols import CloudOperation
-    from tpudash.operations.course import Course
+    from tpudash.operations.course import Course, Pause
 
 _DELETABLE: Final = FINISHED_REQUEST_STATES | {
     RequestState.ACCEPTED,
@@ -51,7 +51,7 @@ class Remover:
             RefusedError: Another node has the name by now.
             TpudashError: The cloud refuses, or does not answer for very long.
         """
-        pause = self._course.tools.pause()
+        pause, unheard = self._course.tools.pause(), self._course.tools.pause()
         label = doomed.name.rsplit("/", 1)[-1]
         asked: CloudOperation | None = None
         while (node := await self._course.node(doomed.name)) is not None:
@@ -59,14 +59,17 @@ class Remover:
             if asked is not None:
                 asked = await self._still_running(asked, label)
             if node.state != NodeState.DELETING and asked is None:
-                asked = await self._ask_to_delete(node)
+                asked = await self._ask_to_delete(node, unheard)
             waited = f" for {pause.waited_s // 60:.0f} min" if pause.waited_s > 60 else ""
             self._course.say(f"waiting until {label} is gone ({node.state}{waited})")
             await pause.wait()
         self._course.say(f"{label} is gone")
 
-    async def _ask_to_delete(self, node: Node) -> CloudOperation | None:
-        """Call DeleteNode; None when it has to be looked at again first."""
+    async def _ask_to_delete(self, node: Node, unheard: Pause) -> CloudOperation | None:
+        """Call DeleteNode; None when it has to be looked at again first.
+
+        `unheard` counts the time since it was last accepted.
+        """
         self._course.intend(f"deleting {node.node_id}", node=node.name)
         try:
             operation = await (await self._course.tools.tpu()).delete_node(node.name)
@@ -76,8 +79,11 @@ class Remover:
             passes = is_passing(error) or isinstance(error, OutcomeUnknownError)
             if not passes and node.state not in TRANSIENT_STATES:
                 raise
+            if passes and unheard.waited_s > self._course.tools.pace.give_up_s:
+                raise
             self._course.say(f"{node.node_id} can't be deleted yet: {error}")
             return None
+        unheard.reset()
         self._course.intend(
             f"{node.node_id} is being deleted", node=node.name, cloud_operation=operation.name
         )
@@ -101,13 +107,15 @@ class Remover:
 
     async def remove_request(self, name: str) -> None:
         """Delete one queued resource, its nodes first, and return when it is gone for sure."""
-        pause = self._course.tools.pause()
+        pause, unheard = self._course.tools.pause(), self._course.tools.pause()
         label = name.rsplit("/", 1)[-1]
         while (request := await self._course.request(name)) is not None:
             if request.state in _DELETABLE:
-                await self._ask_to_delete_request(request)
-            elif request.state == RequestState.ACTIVE:
-                await self._remove_nodes_of(request)
+                await self._ask_to_delete_request(request, unheard)
+            else:
+                unheard.reset()
+                if request.state == RequestState.ACTIVE:
+                    await self._remove_nodes_of(request)
             self._course.say(f"waiting until request {label} is gone ({request.state})")
             await pause.wait()
         self._course.say(f"request {label} is gone")
@@ -119,7 +127,7 @@ class Remover:
             if node is not None and made_by and is_same_resource(made_by, request.name):
                 await self.remove_node(doomed_of(node))
 
-    async def _ask_to_delete_request(self, request: QueuedResource) -> None:
+    async def _ask_to_delete_request(self, request: QueuedResource, unheard: Pause) -> None:
         self._course.intend(f"deleting request {request.request_id}", request=request.name)
         try:
             await (await self._course.tools.tpu()).delete_request(request.name)
@@ -129,7 +137,8 @@ class Remover:
             # Its state may have moved on between the look and the call.
             now = await self._course.request(request.name)
             moved = now is None or now.state != request.state
-            if not (moved or is_passing(error) or isinstance(error, OutcomeUnknownError)):
+            passes = is_passing(error) or isinstance(error, OutcomeUnknownError)
+            if not (moved or passes) or unheard.waited_s > self._course.tools.pace.give_up_s:
                 raise
 
 

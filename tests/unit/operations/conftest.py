@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -135,6 +136,12 @@ def wish(**changes: Any) -> LaunchRequest:
         "seed": 7,
     }
     return LaunchRequest(**{**usual, **changes})
+
+
+@pytest.fixture(autouse=True)
+def _without_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes end in these tests and machines do not, so that nothing needs the disk itself."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from itertools import count
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.operations.conftest import Room, node, wish
 from tests.unit.operations.fake_cloud import OTHER_ZONE, PROJECT, ZONE, CrashError
 from tpudash.domain.operation import OperationKind, OperationState
-from tpudash.domain.run import RunState
+from tpudash.domain.run import Placement, RunState
 from tpudash.errors import UnreachableError
 from tpudash.operations.journal import JournalledOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from tpudash.domain.operation import OperationProgress, Plan
@@ -60,16 +62,38 @@ def plan_delete(room: Room) -> Awaitable[Plan]:
     return room.operations.plan_delete(("demo",))
 
 
+async def queued(room: Room) -> None:
+    """Begin with a run whose queued resource was served and whose node was then taken away."""
+    await room.launch(placement=Placement(queued=True))
+    room.agent_writes(1)
+    room.world.set_state(node("demo-1"), "PREEMPTED")
+
+
+def plan_queued(room: Room) -> Awaitable[Plan]:
+    placement = Placement(queued=True, valid_until_s=60.0)
+    return room.operations.plan_launch(wish(zones=(ZONE, OTHER_ZONE), placement=placement))
+
+
 STORIES = {
     "launch": (nothing, plan_launch, ["demo-1"]),
     "launch-elsewhere": (no_capacity_at_first, plan_launch, ["demo-1"]),
+    "launch-queued": (nothing, plan_queued, ["demo-1"]),
+    "launch-queued-elsewhere": (no_capacity_at_first, plan_queued, ["demo-1"]),
     "resume": (preempted, plan_resume, ["demo-2"]),
+    "resume-queued": (queued, plan_resume, ["demo-2"]),
     "delete": (training, plan_delete, []),
+    "delete-queued": (queued, plan_delete, []),
 }
+LINES = ("before a line", "in a line", "after a line")
 
 
 def crash_at(number: int, moment: str, room: Room) -> Callable[[], bool]:
-    """Let the process end before or after its call of that number; return whether it did."""
+    """Let the process end at its call, or its line of the journal, of that number.
+
+    Returns whether it did.
+    """
+    if moment in LINES:
+        return crash_at_line(number, moment, room)
     calls, crashed = count(1), [False]
 
     def step(method: str, target: str) -> None:
@@ -81,6 +105,26 @@ def crash_at(number: int, moment: str, room: Room) -> Callable[[], bool]:
     return lambda: crashed[0]
 
 
+def crash_at_line(number: int, moment: str, room: Room) -> Callable[[], bool]:
+    file, lines, crashed = room.journal._file, count(1), [False]
+    write = file.append
+
+    def append(record: Mapping[str, Any]) -> None:
+        if next(lines) != number:
+            write(record)
+            return
+        crashed[0] = True
+        if moment == "after a line":
+            write(record)
+        elif moment == "in a line":
+            with file.path.open("ab") as torn:
+                torn.write(json.dumps(record).encode()[:40])
+        raise CrashError
+
+    file.append = append  # type: ignore[method-assign]
+    return lambda: crashed[0]
+
+
 async def broken_off(room: Room, plan: Plan) -> None:
     """Carry a plan out until the process ends."""
     with contextlib.suppress(CrashError):
@@ -88,7 +132,7 @@ async def broken_off(room: Room, plan: Plan) -> None:
     room.world.before = room.world.after = lambda method, target: None
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after", *LINES])
 @pytest.mark.parametrize("again", ["planned anew", "followed"])
 @pytest.mark.parametrize("story", STORIES)
 async def test_every_point_of_interruption_leads_to_the_same_end(
@@ -106,11 +150,16 @@ async def test_every_point_of_interruption_leads_to_the_same_end(
             assert number > 1, "the story was never interrupted"
             break
         room.session()
+        if moment == "after a line" and not room.operations.unfinished():
+            # Its end was written, so that there is nothing to take up.
+            assert room.world.live("demo") == expected, number
+            continue
         progress = await taken_up(room, make_plan, again)
         assert progress.state is OperationState.DONE, (number, progress)
         assert room.world.live("demo") == expected, number
         assert room.world.most_live <= 1
         assert not room.operations.unfinished(), number
+        assert len(room.world.requests) == (len(expected) if "queued" in story else 0), number
         assert room.world.counted("create_node") <= (3 if room.world.stocked_out else 2)
     assert number > 3 or moment == "after"
 
@@ -130,10 +179,11 @@ async def test_a_cloud_that_is_silent_for_a_while_is_asked_again(room: Room, sto
     prepare, make_plan, expected = STORIES[story]
     await prepare(room)
     plan = await make_plan(room)
-    silence = count(1)
+    chance = Random(7)
 
     def silent_now_and_then(method: str, target: str) -> None:
-        if next(silence) % 3 == 0 and method not in {"create_node", "delete_node", "rename"}:
+        is_silent = chance.random() < 0.4
+        if is_silent and method not in {"create_node", "delete_node", "rename"}:
             raise UnreachableError("no answer")
 
     room.world.before = silent_now_and_then
@@ -243,3 +293,31 @@ async def test_closing_leaves_the_operation_to_be_followed(room: Room) -> None:
     room.operations.follow(begun.operation_id)
     assert (await room.ended(begun.operation_id)).state is OperationState.DONE
     assert (await room.run()).state is RunState.LAUNCHING
+
+
+@pytest.mark.parametrize(
+    ("story", "method"), [("delete", "delete_node"), ("delete-queued", "delete_request")]
+)
+async def test_a_deletion_that_is_never_answered_is_left_to_be_taken_up(
+    room: Room, story: str, method: str
+) -> None:
+    prepare, make_plan, _ = STORIES[story]
+    await prepare(room)
+    plan = await make_plan(room)
+
+    def silent(called: str, target: str) -> None:
+        if called == method:
+            raise UnreachableError("no answer")
+
+    room.world.before = silent
+    progress = await room.carried_out(plan)
+    assert progress.state is OperationState.UNKNOWN
+    assert room.operations.left_behind(PROJECT) == ()
+    room.world.before = lambda method, target: None
+    room.session()
+    (left,) = room.operations.left_behind(PROJECT)
+    assert left.state is OperationState.INTERRUPTED
+    room.operations.follow(left.operation_id)
+    assert (await room.ended(left.operation_id)).state is OperationState.DONE
+    assert not room.world.nodes
+    assert not room.world.requests
