@@ -5,25 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
-from tpudash.domain.probe import ProbeKey, ProbeKind
+from tpudash.diagnostics.worker_probe import no_question, workers_of_node
+from tpudash.domain.probe import ProbeKind
 
 if TYPE_CHECKING:
     from tpudash.diagnostics.evidence import Evidence
     from tpudash.domain.finding import Finding
-
-
-MOST_NODES: Final = 20
-"""Of more nodes than that, none is asked unless it is named."""
-
-
-def _probe(evidence: Evidence) -> ProbeKey | None:
-    node = evidence.node
-    if node is None or not node.is_billing or evidence.is_emulator:
-        return None
-    if evidence.subject is None and len(evidence.snapshot.nodes) > MOST_NODES:
-        return None
-    return ProbeKey(ProbeKind.GUEST_ATTRIBUTES, node.name)
-
 
 ABOUT: Final = About(
     "guest-attributes",
@@ -32,17 +19,16 @@ ABOUT: Final = About(
     why="READY says that the VM was made, not that its system has booted.",
     rank=53,
     group=Group.SSH,
-    probe=_probe,
+    probe=workers_of_node(ProbeKind.GUEST_ATTRIBUTES),
 )
 
 
 def check(evidence: Evidence) -> Finding:
     """Warn of a READY node whose VMs have not written their host keys."""
     node = evidence.node
-    if node is None or not node.is_billing:
-        return ABOUT.not_applicable(evidence, f"it is {node.state}" if node else "no node")
-    if evidence.is_emulator:
-        return ABOUT.not_applicable(evidence, "emulated workers have no host keys")
+    pointless = no_question(ABOUT, evidence, "emulated workers have no host keys")
+    if node is None or pointless is not None:
+        return pointless or ABOUT.not_applicable(evidence, "no node")
     answer = ABOUT.answer(evidence)
     if answer is None or not isinstance(answer.value, int):
         return ABOUT.unanswered(evidence)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.advice import more_memory
+from tpudash.diagnostics.cause_check import NOTHING_HEARD, told
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.log_causes import newest_cause
-from tpudash.diagnostics.words import ago
 from tpudash.domain.failure import ErrorClass
 from tpudash.store.snapshot import LOGS
 
@@ -58,20 +58,11 @@ def check(evidence: Evidence) -> Finding:
             command=f"tpudash logs {run.name}",
         )
     if not evidence.logs and not run.attempts:
-        return ABOUT.unknown(evidence, "neither a log line nor a record of it is known")
+        return ABOUT.unknown(evidence, NOTHING_HEARD)
     return ABOUT.passed(evidence, "no line of its log and no symptom says that it ran out")
 
 
 def _judge(run: Run, cause: Cause, evidence: Evidence) -> Finding:
-    text = f"{cause.error_class}: {cause.words} ({ago(cause.when, evidence.now)})"
-    if cause.is_overcome:
-        return ABOUT.warned(
-            evidence,
-            f"{text}; it went on after that",
-            advice="It may happen again: use a smaller --batch_size.",
-            action="pane-logs",
-            command=f"tpudash logs {run.name}",
-        )
     is_chip = cause.error_class is ErrorClass.HBM_OOM
     advice = [cause.advice or (ON_CHIP if is_chip else ON_HOST), "" if is_chip else ON_HOST]
     spec = run.spec
@@ -79,10 +70,5 @@ def _judge(run: Run, cause: Cause, evidence: Evidence) -> Finding:
         advice.append(
             more_memory(spec.accelerator_type, spec.zone, spec.scheduling, evidence.prices)
         )
-    return ABOUT.failed(
-        evidence,
-        text,
-        advice=" ".join(dict.fromkeys(part for part in advice if part)),
-        action="pane-logs",
-        command=f"tpudash logs {run.name}",
-    )
+    said = " ".join(dict.fromkeys(part for part in advice if part))
+    return told(ABOUT, evidence, run, cause, advice=said)

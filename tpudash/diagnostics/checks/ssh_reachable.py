@@ -5,25 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
-from tpudash.domain.probe import PortState, ProbeKey, ProbeKind
+from tpudash.diagnostics.worker_probe import no_question, workers_of_node
+from tpudash.domain.probe import PortState, ProbeKind
 
 if TYPE_CHECKING:
     from tpudash.diagnostics.evidence import Evidence
     from tpudash.domain.finding import Finding
-
-
-MOST_NODES: Final = 20
-"""Of more nodes than that, none is asked unless it is named."""
-
-
-def _probe(evidence: Evidence) -> ProbeKey | None:
-    node = evidence.node
-    if node is None or not node.is_billing or evidence.is_emulator:
-        return None
-    if evidence.subject is None and len(evidence.snapshot.nodes) > MOST_NODES:
-        return None
-    return ProbeKey(ProbeKind.SSH_PORT, node.name)
-
 
 ABOUT: Final = About(
     "ssh-reachable",
@@ -32,17 +19,16 @@ ABOUT: Final = About(
     why="Without SSH the log is all there is; and a worker that is cut off may be dead.",
     rank=50,
     group=Group.SSH,
-    probe=_probe,
+    probe=workers_of_node(ProbeKind.SSH_PORT),
 )
 
 
 def check(evidence: Evidence) -> Finding:
     """Warn of a port that is closed or silent, and of workers that only IAP reaches."""
     node = evidence.node
-    if node is None or not node.is_billing:
-        return ABOUT.not_applicable(evidence, f"it is {node.state}" if node else "no node")
-    if evidence.is_emulator:
-        return ABOUT.not_applicable(evidence, "emulated workers are processes of this machine")
+    pointless = no_question(ABOUT, evidence, "emulated workers are processes of this machine")
+    if node is None or pointless is not None:
+        return pointless or ABOUT.not_applicable(evidence, "no node")
     shell = f"gcloud compute tpus tpu-vm ssh {node.node_id} --zone={node.zone}"
     answer = ABOUT.answer(evidence)
     if answer is None or not isinstance(answer.value, dict):

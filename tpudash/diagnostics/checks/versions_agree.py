@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from tpudash.diagnostics.cause_check import told
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.log_causes import newest_cause
-from tpudash.diagnostics.words import ago
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.runtimes import tensorflow_of
 from tpudash.store.snapshot import LOGS
@@ -45,13 +45,7 @@ def check(evidence: Evidence) -> Finding:
     table = _table(versions, run) if isinstance(versions, dict) else ""
     cause = newest_cause(evidence, CLASSES)
     if cause is not None and not cause.is_overcome:
-        return ABOUT.failed(
-            evidence,
-            f"VERSION: {cause.words} ({ago(cause.when, evidence.now)}){table and f'; {table}'}",
-            advice=cause.advice,
-            action="pane-logs",
-            command=f"tpudash logs {run.name}",
-        )
+        return told(ABOUT, evidence, run, cause, more=table and f"; {table}")
     if not isinstance(versions, dict):
         return ABOUT.unknown(evidence, "the trainer's start is not among the log entries read")
     problem = _problem(versions, run, evidence)
