@@ -83,7 +83,8 @@ def make_parser() -> argparse.ArgumentParser:
         "--image_format",
         choices=FORMATS,
         default="auto",
-        help="raw pixels (fast to read), png, keep (files as they are), or raw if small else keep",
+        help="raw pixels (fast to read), png, keep (files as they are), or raw if small else keep; "
+        "but for keep, an alpha channel is replaced by white paper",
     )
     convert.add_argument("--image_size", type=int, default=0, help="resize to this; 0 means not")
     convert.add_argument("--channels", type=int, choices=(0, 1, 3), default=0, help="0 means as is")
@@ -132,7 +133,10 @@ def _run(command: str, values: dict[str, Any]) -> int:
     import_tensorflow()
     from trainer.data.convert import convert
 
-    sys.stdout.write(json.dumps(convert(options), indent=1) + "\n")
+    content = convert(options)
+    for note in content["notes"]:
+        sys.stderr.write(f"trainer.data: {one_line(note)}\n")
+    sys.stdout.write(json.dumps(content, indent=1) + "\n")
     return ExitCode.FINISHED
 
 

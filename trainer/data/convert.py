@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from trainer.data.faults import plain
 from trainer.data.index import DATASET_FILE
+from trainer.data.labels import gaps
+from trainer.data.pixels import without_alpha
 from trainer.data.sources import EVAL, TRAIN, UNSPLIT, Part, Source, ahead, open_source
 from trainer.faults import ExitCode, TrainerError, classify, no_input, one_line
 
@@ -104,13 +108,11 @@ class _Form:
     def _of_file(self, path: Path) -> bytes:
         try:
             content = path.read_bytes()
-            pixels = tf.io.decode_image(
-                content, channels=self.options.channels, expand_animations=False
-            )
+            decoded = tf.io.decode_image(content, expand_animations=False).numpy()
         except (OSError, tf.errors.OpError) as error:
-            text = one_line(str(error), 120)
+            text = one_line(plain(str(error)), 120)
             raise no_input(f"{path}: no readable picture: {text}", "mend or remove it") from error
-        pixels = self._changed(pixels.numpy())
+        pixels = self._changed(decoded)
         if self.shape is None:
             small = int(np.prod(pixels.shape)) <= _RAW_BYTES
             self.raw = self.options.image_format == "raw" or (
@@ -120,12 +122,14 @@ class _Form:
             self._hold(pixels.shape, str(path))
             return bytes(pixels.tobytes())
         self.shape = self.shape or pixels.shape
-        if self.options.image_format == "png" or self.options.image_size:
+        keeps = self.options.image_format == "keep"
+        if self.options.image_format == "png" or (pixels is not decoded and not keeps):
             return bytes(tf.io.encode_png(pixels).numpy())
         return content
 
     def _changed(self, pixels: Any) -> Any:
         size, channels = self.options.image_size, self.options.channels
+        pixels = without_alpha(pixels)
         if channels == 1 and pixels.shape[-1] == 3:
             pixels = tf.image.rgb_to_grayscale(pixels).numpy()
         if channels == 3 and pixels.shape[-1] == 1:
@@ -183,13 +187,13 @@ def _write_all(options: ConvertOptions, source: Source, folder: str) -> dict[str
     form = _Form(options)
     files: dict[str, dict[str, int]] = {}
     splits: dict[str, dict[str, int]] = {}
-    classes = len(source.label_names)
+    seen: Counter[int] = Counter()
     for part in source.parts:
         shards = _open_shards(options, part, folder)
         sizes = {split: len(each.names) for split, each in shards.items()}
         for split, shard, image, label in _placed(options, part, form, sizes):
             shards[split].write(shard, image, label)
-            classes = max(classes, label + 1)
+            seen[label] += 1
         for split, open_files in shards.items():
             files |= open_files.close()
             splits[split] = {"examples": sum(open_files.records), "files": len(open_files.names)}
@@ -202,8 +206,9 @@ def _write_all(options: ConvertOptions, source: Source, folder: str) -> dict[str
         "splits": splits,
         "image_shape": list(form.shape or ()),
         "encoding": "raw" if form.raw else "encoded",
-        "classes": classes,
+        "classes": max(len(source.label_names), max(seen) + 1),
         "label_names": list(source.label_names),
+        "notes": [*source.notes, *gaps(seen, source.label_names)],
         "compression": options.compression,
         "files": files,
     }

@@ -41,14 +41,14 @@ def from_tensorflow(error: Exception, what: str) -> TrainerError:
         return no_input(f"{what}:{marked.group(1)}{values}", _CHECK_HINT)
     known = classify(text)
     if known:
-        return no_input(f"{what}: {_plain(text)}", known.hint, known.error_class)
+        return no_input(f"{what}: {plain(text)}", known.hint, known.error_class)
     hint = "check that the files are complete TFRecord files"
     if isinstance(error, tf.errors.DataLossError):
         hint = "the file is damaged: copy it again from its source; " + _CHECK_HINT
-    return no_input(f"{what}: {_plain(text)}", hint)
+    return no_input(f"{what}: {plain(text)}", hint)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return an error's text without the graph's stack and names of nodes around it."""
     lines = text.splitlines()
     stack = [number for number, line in enumerate(lines) if _STACK.match(line)]
