@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -113,9 +114,14 @@ def test_curves_follow_the_ring_in_order_of_time() -> None:
     assert book.newest("unheard of") is None
 
 
-def test_curves_are_bounded() -> None:
+def test_a_curve_of_any_length_is_thinned_and_keeps_both_ends() -> None:
     ring = LogRing()
     book = CurveBook(ring)
-    ring.add(step_entry(at, at, loss=1.0) for at in range(MAX_STEPS + 500))
+    ring.add(step_entry(at, at, loss=float(at)) for at in range(10 * MAX_STEPS))
     book.sync()
-    assert len(book.samples("demo", "loss")) == MAX_STEPS
+    values = [value for _, value in book.samples("demo", "loss")]
+    assert MAX_STEPS // 2 < len(values) <= MAX_STEPS
+    assert values == sorted(values)
+    assert values[0] == 0.0
+    assert values[-100:] == [float(at) for at in range(10 * MAX_STEPS - 100, 10 * MAX_STEPS)]
+    assert max(later - sooner for sooner, later in pairwise(values)) <= 10 * MAX_STEPS / 500

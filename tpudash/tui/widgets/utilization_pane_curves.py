@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpudash.logtext.events import figure
@@ -25,7 +26,11 @@ CURVES: Final = {
     "input_wait_fraction": "input wait",
 }
 """Fields of a step event, and how they are called on the screen."""
-MAX_STEPS: Final = 4_000
+MAX_STEPS: Final = 2_000
+KEPT_WHOLE: Final = 500
+STRETCHES: Final = 1_000
+"""How many of the newest steps are never left out when a curve is thinned, and how many stretches
+of time the older ones are thinned to."""
 MAX_RUNS: Final = 200
 
 
@@ -47,7 +52,7 @@ class CurveBook:
         self._arrived = 0
         self._remembered: set[str] = set()
         self._flops: dict[str, float] = {}
-        self._steps: defaultdict[str, deque[Step]] = defaultdict(lambda: deque(maxlen=MAX_STEPS))
+        self._steps: defaultdict[str, list[Step]] = defaultdict(list)
 
     def sync(self) -> bool:
         """Take in new step events; returns whether there were any."""
@@ -76,10 +81,13 @@ class CurveBook:
             self._remembered.add(curve.run)
             known = self._steps[curve.run]
             first = min((one.time for one in known), default=None)
-            room = MAX_STEPS - len(known)
-            older = [point for point in curve.points if first is None or point.time < first]
-            for point in reversed(older[-room:] if room > 0 else []):
-                known.appendleft(Step(point.time, point.step, None, dict(point.values)))
+            older = [
+                Step(point.time, point.step, None, dict(point.values))
+                for point in curve.points
+                if first is None or point.time < first
+            ]
+            if older:
+                self._steps[curve.run] = _thinned([*older, *known])
                 found = True
         return found
 
@@ -112,3 +120,19 @@ class CurveBook:
                 figures,
             )
         )
+        if len(self._steps[run]) > MAX_STEPS:
+            self._steps[run] = _thinned(self._steps[run])
+
+
+def _thinned(steps: list[Step]) -> list[Step]:
+    """Keep one of the older steps for each stretch of time, so that a curve of any length fits."""
+    steps = sorted(steps, key=lambda one: one.time)
+    if len(steps) <= MAX_STEPS:
+        return steps
+    older, newest = steps[:-KEPT_WHOLE], steps[-KEPT_WHOLE:]
+    start = older[0].time
+    width = max((older[-1].time - start) / STRETCHES, timedelta(microseconds=1))
+    kept: dict[int, Step] = {}
+    for step in older:
+        kept.setdefault((step.time - start) // width, step)
+    return [*kept.values(), *newest]
