@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from tpudash.domain.masking import without_addresses
+from tpudash.domain.masking import masked_in, without_addresses, without_names
 from tpudash.store.changes import (
     Change,
     ChangeSet,
@@ -14,16 +14,23 @@ from tpudash.store.changes import (
     FindingsMade,
     LogsArrived,
     NodesListed,
+    OperationChanged,
     PastRead,
+    RequestsListed,
     RunsRead,
     SourceReported,
 )
 from tpudash.store.store import Store
 
 if TYPE_CHECKING:
+    from tpudash.domain.finding import Finding
     from tpudash.domain.log import LogEntry
     from tpudash.domain.node import Node
-    from tpudash.domain.run import AttemptRecord
+    from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.store.snapshot import Snapshot
+
+_NO_NAMES = frozenset(("", "unknown"))
+"""What stands in place of an owner who is not known."""
 
 
 class MaskedStore(Store):
@@ -35,7 +42,44 @@ class MaskedStore(Store):
 
     def apply(self, change: Change) -> ChangeSet:
         """Take in one change without what must not be seen."""
-        return super().apply(masked(change))
+        known = masked(change)
+        if isinstance(known, RunsRead):
+            names = account_names(self.snapshot)
+            known = replace(known, runs=tuple(_without_accounts(run, names) for run in known.runs))
+        elif isinstance(known, FindingsMade):
+            known = FindingsMade(_without_names_in(known, account_names(self.snapshot)))
+        return super().apply(known)
+
+
+def account_names(snapshot: Snapshot) -> frozenset[str]:
+    """Return whose runs, nodes and requests are known, and where runs are supervised from."""
+    owners = {
+        *(node.owner or "" for node in snapshot.nodes.values()),
+        *(stone.node.owner or "" for stone in snapshot.tombstones.values()),
+        *(request.owner or "" for request in snapshot.requests.values()),
+    }
+    return frozenset(owners).union(*map(_names_of, snapshot.runs.values())) - _NO_NAMES
+
+
+def _names_of(run: Run) -> frozenset[str]:
+    supervision = run.supervision
+    names = () if supervision is None else (supervision.owner, supervision.host)
+    return frozenset((run.owner, *names)) - _NO_NAMES
+
+
+def _without_accounts(run: Run, names: frozenset[str]) -> Run:
+    return replace(run, reason=without_names(run.reason, names | _names_of(run)))
+
+
+def _without_names_in(change: FindingsMade, names: frozenset[str]) -> tuple[Finding, ...]:
+    return tuple(
+        replace(
+            one,
+            evidence=without_names(one.evidence, names),
+            advice=without_names(one.advice, names),
+        )
+        for one in change.findings
+    )
 
 
 @singledispatch
@@ -66,7 +110,10 @@ def _(change: FindingsMade) -> FindingsMade:
         tuple(
             replace(
                 one,
+                title=without_addresses(one.title),
+                subject=without_addresses(one.subject),
                 evidence=without_addresses(one.evidence),
+                why=without_addresses(one.why),
                 advice=without_addresses(one.advice),
                 command=one.command and without_addresses(one.command),
             )
@@ -95,6 +142,21 @@ def _(change: NodesListed) -> NodesListed:
 
 
 @masked.register
+def _(change: RequestsListed) -> RequestsListed:
+    requests = tuple(
+        replace(one, failure=without_addresses(one.failure)) if one.failure else one
+        for one in change.listing.requests
+    )
+    return replace(change, listing=replace(change.listing, requests=requests))
+
+
+@masked.register
+def _(change: OperationChanged) -> OperationChanged:
+    progress = change.progress
+    return OperationChanged(replace(progress, message=without_addresses(progress.message)))
+
+
+@masked.register
 def _(change: RunsRead) -> RunsRead:
     runs = tuple(
         replace(
@@ -109,7 +171,10 @@ def _(change: RunsRead) -> RunsRead:
 
 def _entry(entry: LogEntry) -> LogEntry:
     text = without_addresses(entry.text)
-    return entry if text == entry.text else replace(entry, text=text)
+    payload = entry.payload and masked_in(entry.payload, without_addresses)
+    if text == entry.text and payload == entry.payload:
+        return entry
+    return replace(entry, text=text, payload=payload)
 
 
 def _node(node: Node) -> Node:

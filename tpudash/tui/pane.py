@@ -12,6 +12,8 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.widget import Widget
 
+from tpudash.domain.masking import without_addresses, without_names
+from tpudash.store.masked import account_names
 from tpudash.tui.hints import KeyHints
 from tpudash.tui.looks import LOOK_VARIABLES, Look, look_of
 
@@ -120,6 +122,12 @@ class ViewContext:
     def is_paused(self) -> bool:
         """Whether the display stands still while data keeps coming."""
         return self.held is not None
+
+    def shown(self, text: str) -> str:
+        """Return a text as it may be seen: in watch mode without addresses and accounts."""
+        if not self.options.is_watch:
+            return text
+        return without_names(without_addresses(text), account_names(self.snapshot))
 
     def now(self) -> datetime:
         """Return the clock's time."""

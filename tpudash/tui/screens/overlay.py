@@ -110,6 +110,7 @@ class Paragraphs:
 
     def __init__(self, host: HostApp) -> None:
         self._host = host
+        self._shown = host.context.shown
         self._width = int(min(host.size.width * PAGE_SHARE, PAGE_MOST)) - PAGE_FRAME
         self.text = Text()
 
@@ -122,20 +123,20 @@ class Paragraphs:
     def line(self, words: str, style: Style | str = "", *, indent: int = 2) -> None:
         """Add one line, which goes on below itself where it is long."""
         room = max(20, self._width - indent)
-        text = safe_text(words, 2_000)
+        text = safe_text(self._shown(words), 2_000)
         pieces = textwrap.wrap(text, room) if cell_len(text) > room else [text]
         for at, piece in enumerate(pieces):
             self.text.append(" " * (indent + 2 * (at > 0)) + piece + "\n", style)
 
     def lines(self, words: str, style: Style | str = "", *, indent: int = 2) -> None:
         """Add a text of several lines."""
-        for one in safe_lines(words, 2_000, 400):
+        for one in safe_lines(self._shown(words), 2_000, 400):
             self.text.append(" " * indent + one + "\n", style)
 
     def field(self, name: str, value: object, style: Style | str = "", *, width: int = 20) -> None:
         """Add a name and its value, which goes on below itself where it is long."""
         room = max(20, self._width - width - 3)
-        words = safe_text(value, 1_000)
+        words = safe_text(self._shown(str(value)), 1_000)
         pieces = textwrap.wrap(words, room) if cell_len(words) > room else [words]
         self.text.append(f"  {safe_text(name, 60):<{width}} ", self._host.style_of("muted"))
         self.text.append(f"{pieces[0] if pieces else ''}\n", style)
