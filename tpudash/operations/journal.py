@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import OperationKind, OperationState
 from tpudash.domain.run import RecordError, RunSpec, decode_spec, encode_record
+from tpudash.errors import ConfigurationError
 from tpudash.operations.journal_compaction import needed
 from tpudash.operations.journal_file import JournalFile
 from tpudash.operations.payload import Payload, decode_payload, encode_payload
@@ -130,6 +131,15 @@ class Journal:
     def end(self, operation_id: str, state: OperationState, message: str) -> None:
         """Save how an operation ended."""
         self._append("end", operation_id, {"state": state, "message": _scrubbed(message)})
+
+    def tried_to_end(self, operation_id: str, state: OperationState, message: str) -> bool:
+        """Save how an operation ended, and say whether that could be done."""
+        try:
+            self.end(operation_id, state, message)
+        except ConfigurationError as error:
+            logger.warning("the end of %s could not be saved: %s", operation_id, error)
+            return False
+        return True
 
     def operations(self) -> tuple[JournalledOperation, ...]:
         """Return every operation, oldest first."""

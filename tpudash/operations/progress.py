@@ -58,3 +58,10 @@ def lock_of(operation: JournalledOperation) -> str | None:
         return None
     is_supervision = operation.kind is OperationKind.SUPERVISE
     return supervisor_lock(operation.run) if is_supervision else operation.run
+
+
+def replaces(kind: OperationKind, former: OperationKind) -> bool:
+    """Whether an operation makes one of another kind on the same run pointless."""
+    if kind in {OperationKind.STAND_DOWN, OperationKind.SUPERVISE}:
+        return former in {OperationKind.SUPERVISE, OperationKind.STAND_DOWN}
+    return kind is OperationKind.DELETE or former is not OperationKind.SUPERVISE

@@ -33,7 +33,7 @@ from tpudash.operations.payload import (
     StandDownPayload,
     SupervisePayload,
 )
-from tpudash.operations.progress import lock_of, progress_of, project_of, steps_of
+from tpudash.operations.progress import lock_of, progress_of, project_of, replaces, steps_of
 from tpudash.operations.reconcile import reconcile
 from tpudash.operations.refusals import failure_for, leaves_doubt
 from tpudash.operations.supervisor import SupervisionOverError, Supervisor
@@ -299,7 +299,7 @@ class Operations:
         for one in self._journal.unfinished(operation.project):
             if one.run is None or one.run != operation.run or one is operation:
                 continue
-            if one.operation_id == operation.operation_id or not _replaces(kind, one.kind):
+            if one.operation_id == operation.operation_id or not replaces(kind, one.kind):
                 continue
             lock = lock_of(one)
             is_ours = kind in {*_MAKING, OperationKind.SUPERVISE}
@@ -324,7 +324,8 @@ class Operations:
             text = "tpudash met a defect; see its log, and `tpudash nodes` for what there is"
             self._move(operation_id, state=OperationState.UNKNOWN, message=text, failure=failure)
         else:
-            self._journal.end(operation_id, OperationState.DONE, message)
+            # Where that fails, whoever reads the journal next finds nothing left to do.
+            self._journal.tried_to_end(operation_id, OperationState.DONE, message)
             known = self._progress[operation_id]
             # What a supervisor counts are its tries, which need not be used up.
             is_counted = isinstance(payload, SupervisePayload)
@@ -351,11 +352,10 @@ class Operations:
         if error.detail and error.detail != failure.evidence:
             failure = replace(failure, evidence=error.detail)
         state = OperationState.FAILED
-        if leaves_doubt(error) and not isinstance(error, SupervisionOverError):
+        is_open = leaves_doubt(error) and not isinstance(error, SupervisionOverError)
+        if is_open or not self._journal.tried_to_end(operation_id, state, str(error)):
             # Not ended in the journal: it is taken up again when somebody follows it.
             state = OperationState.UNKNOWN
-        else:
-            self._journal.end(operation_id, state, str(error))
         self._move(operation_id, state=state, message=error.title, failure=failure)
 
     def _move(
@@ -388,10 +388,3 @@ class Operations:
         if self._bundle is None:
             self._bundle = await asyncio.to_thread(self._make_bundle)
         return self._bundle
-
-
-def _replaces(kind: OperationKind, former: OperationKind) -> bool:
-    """Whether an operation makes one of another kind on the same run pointless."""
-    if kind in {OperationKind.STAND_DOWN, OperationKind.SUPERVISE}:
-        return former in {OperationKind.SUPERVISE, OperationKind.STAND_DOWN}
-    return kind is OperationKind.DELETE or former is not OperationKind.SUPERVISE

@@ -12,9 +12,10 @@ import pytest
 
 from tests.unit.operations.conftest import Room, node, wish
 from tests.unit.operations.fake_cloud import OTHER_ZONE, PROJECT, ZONE, CrashError
+from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import OperationKind, OperationState
 from tpudash.domain.run import Placement, RunState
-from tpudash.errors import UnreachableError
+from tpudash.errors import ConfigurationError, UnreachableError
 from tpudash.operations.journal import JournalledOperation
 
 if TYPE_CHECKING:
@@ -321,3 +322,41 @@ async def test_a_deletion_that_is_never_answered_is_left_to_be_taken_up(
     assert (await room.ended(left.operation_id)).state is OperationState.DONE
     assert not room.world.nodes
     assert not room.world.requests
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_a_disk_that_is_full_stops_everything_before_it_is_done(
+    tmp_path: Path, story: str
+) -> None:
+    prepare, make_plan, expected = STORIES[story]
+    for number in count(2):  # without the first line nothing is begun
+        room = Room(tmp_path / str(number))
+        await prepare(room)
+        plan = await make_plan(room)
+        asked = len(room.world.calls)
+        write, lines = room.journal._file.append, count(1)
+
+        def append(record: Mapping[str, Any]) -> None:
+            if next(lines) >= number:  # noqa: B023  called before the next turn
+                raise ConfigurationError("can't write the journal of operations")
+            write(record)  # noqa: B023
+
+        room.journal._file.append = append  # type: ignore[method-assign]
+        progress = await room.carried_out(plan)
+        if next(lines) <= number:
+            break
+        assert progress.state in {OperationState.UNKNOWN, OperationState.DONE}, number
+        changes = {"create_node", "delete_node", "create_request", "delete_request"}
+        made = [one for one in room.world.calls[asked:] if one.split()[0] in changes]
+        intents = [one for one in room.journal._file.records() if one["event"] == "intend"]
+        assert len(made) <= len(intents), "nothing is done that was not saved before"
+        room.session()
+        if room.operations.unfinished():
+            progress = await taken_up(room, make_plan, "followed")
+        if progress.failure is not None and progress.state is OperationState.FAILED:
+            # The name of the cloud's operation, which knew why there is no node, was not saved.
+            assert progress.failure.error_class is ErrorClass.GONE
+            assert not room.world.nodes
+        else:
+            assert room.world.live("demo") == expected, number
+        assert room.world.most_live <= 1
