@@ -40,6 +40,10 @@ class Peers(Protocol):
         """Return what all do: stop if one was asked to, save if the first holds it due."""
         ...
 
+    def part(self) -> None:
+        """Leave the others, once all have done their work."""
+        ...
+
 
 class Alone:
     """A process that trains by itself, as TensorFlow's coordinator does on a slice too."""
@@ -49,6 +53,9 @@ class Alone:
     def agree(self, mine: Wishes) -> Wishes:
         """Return what this process wants."""
         return mine
+
+    def part(self) -> None:
+        """There is nobody to leave."""
 
 
 class CurveWriter(Protocol):

@@ -66,9 +66,10 @@ class Job:
             self._events.emit("summaries", self._curves.how_to_look())
         self._agree(engine)
         step = self._train(engine, restored.step)
-        if step < engine.target and not self._early.due:
-            return self._preempted(step)
-        return self._finish(engine, step)
+        is_done = step >= engine.target or self._early.due
+        code = self._finish(engine, step) if is_done else self._preempted(step)
+        engine.peers.part()
+        return code
 
     def _agree(self, engine: Engine, *, seconds: float = 0.0, save: bool = False) -> Wishes:
         """Settle with the other processes what all do next."""

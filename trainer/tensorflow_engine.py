@@ -21,7 +21,8 @@ from trainer.loop import TrainingLoop
 from trainer.model import flops_per_example, signature, weights_sha256
 from trainer.model_specs import model_spec
 from trainer.resuming import SCHEMA, data_name
-from trainer.schedule import make_schedule
+from trainer.schedule import Schedule
+from trainer.schedule_shape import ScheduleShape
 from trainer.summaries import Summaries
 from trainer.tracing import TensorFlowTracer
 from trainer.training_state import TrainingState
@@ -169,7 +170,7 @@ def make_state(
     return TrainingState(
         device,
         model_spec(config.model, config.image_size, config.classes),
-        make_schedule(config, target),
+        Schedule(ScheduleShape.of(config, target)),
         compute_type=compute_type,
         seed=config.seed,
     )

@@ -19,7 +19,7 @@ from trainer.devices import prepare_environment, tpu_name
 from trainer.events import EventWriter, finite
 from trainer.faults import ExitCode, TrainerError, classify, one_line
 from trainer.lean_import import import_tensorflow
-from trainer.main import claim_stdout, fail, identity, open_events
+from trainer.process import claim_stdout, fail, identity, open_events
 from trainer.versions import preflight
 
 if TYPE_CHECKING:

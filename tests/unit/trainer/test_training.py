@@ -76,9 +76,10 @@ def test_step_that_is_no_number_is_named_and_never_saved(tmp_path: Path) -> None
 
 def test_schedule_by_value() -> None:
     from trainer.schedule import Schedule
+    from trainer.schedule_shape import ScheduleShape
 
     def rates(kind: str, steps: tuple[int, ...]) -> list[float]:
-        made = Schedule(kind, 1.0, warmup_steps=4, total_steps=12, final_share=0.2)
+        made = Schedule(ScheduleShape(kind, 1.0, 4, 12, 0.2))
         return [round(made.at(step), 4) for step in steps]
 
     assert rates("constant", (0, 1, 3, 4, 99)) == [0.25, 0.5, 1.0, 1.0, 1.0]

@@ -1,0 +1,85 @@
+"""What is installed, read without importing it: JAX starts its runtime at the first use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from trainer.faults import ExitCode, TrainerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OLDEST, NEWEST = (0, 6), (0, 10)
+"""0.6 is the newest for Python 3.10, which the TPU VM images of Ubuntu 22.04 have."""
+_TPU_HINT = (
+    "pip install 'jax[tpu]>=0.6,<0.11' -f "
+    "https://storage.googleapis.com/jax-releases/libtpu_releases.html"
+)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The versions that matter, None for what is missing."""
+
+    jax: str
+    jaxlib: str
+    orbax: str
+    numpy: str | None
+    libtpu: str | None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def preflight(
+    *, needs_tpu: bool, remote: bool, version: Callable[[str], str | None] = _version
+) -> tuple[Installed, list[str]]:
+    """Check the installed packages before anything imports JAX.
+
+    Args:
+        needs_tpu: whether the job will use TPU chips.
+        remote: whether the run's folder or data lie on gs://.
+        version: returns the version of an installed distribution, or None.
+
+    Returns:
+        What is installed, and warnings to show.
+
+    Raises:
+        TrainerError: something is missing, or the versions cannot work together.
+    """
+    needed = ["jax", "jaxlib", "optax", "orbax-checkpoint", *(["gcsfs"] if remote else [])]
+    found = {name: version(name) for name in needed}
+    missing = [name for name, number in found.items() if number is None]
+    if missing:
+        raise _wrong(
+            f"{', '.join(missing)} not installed in this Python",
+            f"install the recipe: pip install 'tpudash[trainer-jax]' here; on a TPU VM {_TPU_HINT}",
+        )
+    jax, jaxlib = str(found["jax"]), str(found["jaxlib"])
+    libtpu = version("libtpu")
+    if _numbers(jax) != _numbers(jaxlib):
+        raise _wrong(
+            f"jax {jax} and jaxlib {jaxlib} do not belong together", f"pip install -U jax=={jax}"
+        )
+    if needs_tpu and libtpu is None:
+        raise _wrong("libtpu is not installed, so JAX would train on the CPU", _TPU_HINT)
+    warnings = []
+    if not OLDEST <= _numbers(jax) <= NEWEST:
+        warnings.append(f"jax {jax} is untested; 0.6 to 0.10 are known to work")
+    orbax = str(found["orbax-checkpoint"])
+    return Installed(jax, jaxlib, orbax, version("numpy"), libtpu), warnings
+
+
+def _wrong(detail: str, hint: str) -> TrainerError:
+    return TrainerError(ExitCode.NO_DEVICE, "VERSION", detail, hint)
