@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -91,4 +92,7 @@ class PtyScreen:
 
     def close(self) -> None:
         """Kill the program if it still runs."""
-        self.child.close(force=True)
+        if self.child.isalive():
+            self.child.kill(signal.SIGKILL)
+            self.wait_for_end(within=20)
+        self.child.close()

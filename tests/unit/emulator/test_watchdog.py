@@ -57,7 +57,7 @@ def test_the_end_of_the_pipe_kills_the_tree(tmp_path: Path, helped: bool) -> Non
 def test_a_stop_that_is_obeyed_needs_no_force(tmp_path: Path) -> None:
     console = tmp_path / "console.log"
     config = {
-        "command": ["bash", "-c", "trap 'echo noticed; exit 3' TERM; echo armed; sleep 600 & wait"],
+        "command": ["bash", "-c", "trap 'echo noticed; exit 3' TERM; echo armed; sleep 600; true"],
         "directory": str(tmp_path),
         "environment": {**os.environ, "TPUDASH_NODE_DIR": str(tmp_path)},
         "console": str(console),
