@@ -15,6 +15,7 @@ from tests.contract.command_line import CommandLine
 from tests.emulator_fixture import CALL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.emulator_fixture import Cloud
@@ -29,9 +30,19 @@ def tpudash(emulator: Cloud, tmp_path: Path) -> CommandLine:
 
 
 async def write_log(
-    cloud: Cloud, texts: list[str], *, run: str = "demo", node: str = "demo-1", back_s: float = 0
+    cloud: Cloud,
+    texts: list[str],
+    *,
+    events: Sequence[dict[str, Any]] = (),
+    run: str = "demo",
+    node: str = "demo-1",
+    back_s: float = 0,
 ) -> None:
     now = datetime.now(UTC) - timedelta(seconds=back_s)
+    payloads: list[dict[str, Any]] = [
+        *({"text_payload": text} for text in texts),
+        *({"json_payload": event} for event in events),
+    ]
     entries = [
         {
             "log_name": "projects/demo/logs/tpudash",
@@ -48,9 +59,9 @@ async def write_log(
             "severity": "INFO",
             "timestamp": now + timedelta(milliseconds=at),
             "insert_id": f"{run}-{now.timestamp()}-{at}",
-            "text_payload": text,
+            **payload,
         }
-        for at, text in enumerate(texts)
+        for at, payload in enumerate(payloads)
     ]
     await cloud.logging.write_log_entries(entries=entries, **CALL)
 
@@ -191,6 +202,33 @@ async def test_metrics_of_a_node_have_units(emulator: Cloud, tpudash: CommandLin
     table = (await tpudash("metrics", "plain-1", "--csv")).out.splitlines()
     assert table[0] == "time,node,run,worker,metric,measure,unit,value,step,attempt"
     assert any("host_memory_used_bytes,By," in row for row in table[1:])
+    assert by_name["derived/idle_s"]["value"] == 0.0, "younger than what counts as idle"
+
+
+async def test_what_follows_from_a_runs_figures_is_told_with_its_units(
+    emulator: Cloud, tpudash: CommandLine
+) -> None:
+    await emulator.create("demo-1", labels={"tpudash-run": "demo", "tpudash-attempt": "1"})
+    slow, fast = ({"examples_per_second": rate, "input_wait_fraction": 0.5} for rate in (50, 100))
+    chips = [{"duty_cycle_percent": 0.5, "hbm_used_bytes": 2**30}, {"duty_cycle_percent": 0.75}]
+    events = [
+        {"event": "stage", "stage": "trace", "flops_per_example": 1e9},
+        *({"event": "step", "step": at, **fast} for at in range(6)),
+        *({"event": "step", "step": at, **slow} for at in range(6, 12)),
+        {"event": "host", "cpu_fraction": 0.25, "chips": chips},
+    ]
+    await write_log(emulator, [], events=events, back_s=60)
+    items = (await tpudash("metrics", "demo-1", "--json")).items
+    value = {item["metric"]: (item["value"], item["unit"]) for item in items}
+    assert value["derived/mean_input_wait_fraction"] == (0.5, "1")
+    assert value["derived/share_of_best_pace"] == (0.5, "1")
+    share, unit = value["derived/model_flops_utilization"]
+    assert (round(share * 4 * 46e12), unit) == (50e9, "1")
+    assert value["tpu.googleapis.com/accelerator/duty_cycle"] == (0.625, "%")
+    assert value["tpu.googleapis.com/accelerator/memory_used"] == (2.0**30, "By")
+    assert value["derived/idle_wasted_usd"] == (0.0, "USD")
+    csv = (await tpudash("metrics", "demo-1", "--csv")).out
+    assert ",derived/share_of_best_pace,share_of_best_pace,1,0.5," in csv
 
 
 async def test_doctor_says_what_is_and_what_is_not_known(

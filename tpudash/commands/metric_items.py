@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tpudash.commands.durations import parse_since
 from tpudash.commands.facts import read_facts
 from tpudash.commands.items import age_s
+from tpudash.commands.metric_derived import derived_items
+from tpudash.commands.metric_logs import read_run_logs
 from tpudash.commands.output import Answer, Item, timestamp
-from tpudash.commands.session import open_session
+from tpudash.commands.session import known_prices, open_session
 from tpudash.commands.target import check_name, need_target
 from tpudash.domain.metric import NoValue
 from tpudash.errors import NotFoundError, TpudashError
-from tpudash.gateways.log_filters import all_of, run_filter, since_filter
 from tpudash.pollers.metrics import METRIC_TYPES, metric_period
 from tpudash.store.snapshot import METRICS, SourceStatus
-from tpudash.store.training_curve import CURVE_UNITS, training_curve
+from tpudash.store.training_curve import CURVE_UNITS
 from tpudash.store.utilization import METRICS as METRICS_OF_NODES
 from tpudash.store.utilization import read_utilization
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from tpudash.store.training_curve import TrainingCurve
     from tpudash.store.utilization import Cell, NodeUtilization
 
-MOST_STEPS: Final = 2_000
-
 
 async def read_metrics(state: CliState, name: str, since: str) -> Answer:
     """Read the utilization of a run's or a node's workers, and the run's training curve.
@@ -48,14 +47,18 @@ async def read_metrics(state: CliState, name: str, since: str) -> Answer:
         facts = await read_facts(session, runs=True)
         target = need_target(facts, name)
         run = target.run or _run_of(facts, target.node)
-        curve = None if run is None else await _curve(session, facts, run.name, start)
+        logs = None if run is None else await read_run_logs(session, facts, run.name, start)
+        curve = logs.figures.curve if logs else None
         series, is_read = await _series(session, facts, start)
+        series += logs.series if logs else ()
+        book = known_prices(state)
         now = session.clock.now()
         source = SourceStatus(METRICS, last_success=now if is_read else None)
         items: list[Item] = []
         for node in _nodes_of(facts, target):
             found = read_utilization(node, series, run, source, now, curve=curve)
             items += utilization_items(node, found, now)
+            items += derived_items(node, found, logs.figures if logs else None, book, now)
         if target.run is not None and curve is not None:
             items += training_items(target.run, curve, now)
     return Answer(facts.as_of, session.source, items, facts.listing.unreachable, facts.errors)
@@ -100,19 +103,6 @@ async def _series(
             is_read = True
             found += answer
     return found, is_read
-
-
-async def _curve(session: Session, facts: Facts, run: str, start: datetime) -> TrainingCurve | None:
-    """Return the training curve from the trainer's own events, or None if they can't be read."""
-    filter_ = all_of(run_filter(run), 'jsonPayload.event="step"', since_filter(start))
-    try:
-        entries = await session.cloud.logging.list_entries(
-            filter_, newest_first=True, limit=MOST_STEPS
-        )
-    except TpudashError as error:
-        facts.failed("training", error)
-        return None
-    return training_curve(entries, run)
 
 
 def utilization_items(node: Node, found: NodeUtilization, now: datetime) -> list[Item]:

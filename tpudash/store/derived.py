@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tpudash.store.utilization import NodeUtilization
 
 IDLE_AFTER: Final = timedelta(minutes=10)
+BUSY_PERCENT: Final = 1.0
 STRAGGLER_SHARE: Final = 0.7
 LEAST_TO_COMPARE: Final = 3
 SMOOTHED: Final = 5
@@ -49,10 +50,10 @@ MOST_CHIPS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A READY node on which no step was taken for a while.
+    """A READY node that has done nothing for a while.
 
     Attributes:
-        since: The last step on it, or when it became READY.
+        since: When it last worked, or when it became READY.
         wasted_usd: What that time has cost, or None where no price is known.
     """
 
@@ -84,19 +85,42 @@ class Pace:
 def idle(
     node: Node,
     times: NodeTimes | None,
-    last_step: datetime | None,
+    worked: datetime | None,
     rate_usd: float | None,
     now: datetime,
 ) -> Idle | None:
-    """Say since when a READY node has done no step, or None where it works or may yet begin."""
+    """Say since when a READY node has done nothing, or None where it works or may yet begin.
+
+    Args:
+        node: The node as it was last listed.
+        times: What was watched of its life, or None.
+        worked: Its last step, or when its accelerator was last at work; None for never.
+        rate_usd: US dollars an hour, or None where no price is known.
+        now: The time to reckon by.
+    """
     if node.state != NodeState.READY:
         return None
     ready = (times.ready_since if times else None) or node.create_time
-    since = max((moment for moment in (ready, last_step) if moment is not None), default=None)
+    since = max((moment for moment in (ready, worked) if moment is not None), default=None)
     if since is None or now - since < IDLE_AFTER:
         return None
     hours = (now - since).total_seconds() / 3600
     return Idle(since, None if rate_usd is None else rate_usd * hours)
+
+
+def last_busy(found: NodeUtilization) -> datetime | None:
+    """Return when the accelerator of any worker was last measured at work, or None.
+
+    A job that tells of no steps, such as one that was not launched from here, is seen by this.
+    """
+    moments = (
+        point.time
+        for worker in found.workers
+        for measure in (Measure.DUTY_CYCLE, Measure.TENSORCORE)
+        for point in worker.of(measure).history
+        if point.value >= BUSY_PERCENT
+    )
+    return max(moments, default=None)
 
 
 def stragglers(found: NodeUtilization) -> dict[str, float]:

@@ -12,11 +12,11 @@ from tests.tui.factories import NOW, add_logs, make_entry, make_node
 from tpudash.domain.metric import MetricPoint, MetricSeries, NoValue
 from tpudash.domain.node import Worker
 from tpudash.store.changes import SeriesRead
-from tpudash.store.derived import flops_per_example, idle, pace, stragglers
+from tpudash.store.derived import flops_per_example, idle, last_busy, pace, stragglers
 from tpudash.store.series_book import SeriesBook
 from tpudash.store.snapshot import NodeTimes, SourceState, SourceStatus
 from tpudash.store.store import Store
-from tpudash.store.utilization import METRICS, Measure, read_utilization
+from tpudash.store.utilization import METRICS, Measure, NodeUtilization, read_utilization
 
 DUTY = METRICS[Measure.DUTY_CYCLE].metric_type
 CPU = METRICS[Measure.HOST_CPU].metric_type
@@ -66,6 +66,16 @@ def test_a_ready_node_without_steps_is_idle_and_says_what_it_wastes() -> None:
     assert idle(node, times, NOW - timedelta(minutes=9), 4.0, NOW) is None
     assert idle(replace(node, state="PREEMPTED"), times, None, 4.0, NOW) is None
     assert idle(replace(node, create_time=None), None, None, 4.0, NOW) is None
+
+
+def test_a_busy_accelerator_is_not_idle_although_no_step_is_told() -> None:
+    def found(*points: tuple[float, float]) -> NodeUtilization:
+        return read_utilization(make_node(), [series(DUTY, *points)], None, OK, NOW)
+
+    assert last_busy(found((-900, 80.0), (-120, 0.0))) == NOW - timedelta(minutes=15)
+    assert last_busy(found((-60, 0.0))) is None
+    node = make_node(run=None)
+    assert idle(node, None, last_busy(found((-60, 35.0))), 4.0, NOW) is None
 
 
 def test_workers_far_below_the_others_are_named() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpudash.cost.estimate import hourly_rate
-from tpudash.store.derived import INPUT_BOUND, idle, pace, stragglers
+from tpudash.store.derived import INPUT_BOUND, idle, last_busy, pace, stragglers
 from tpudash.tui.widgets.span_view import Span, Spans
 from tpudash.wording.format import age, dollars
 
@@ -25,7 +25,7 @@ def derived_line(
     context: ViewContext, node: Node, found: NodeUtilization, curves: CurveBook
 ) -> Spans:
     """Return one row about a node and the run on it; empty where nothing follows."""
-    parts = [*_idle(context, node, curves), *_slow_workers(found)]
+    parts = [*_idle(context, node, found, curves), *_slow_workers(found)]
     if node.run:
         parts += [*_input(curves, node.run), *_pace(context, node, curves)]
     spans: list[Span] = []
@@ -35,12 +35,16 @@ def derived_line(
     return tuple(spans)
 
 
-def _idle(context: ViewContext, node: Node, curves: CurveBook) -> list[Span]:
+def _idle(
+    context: ViewContext, node: Node, utilization: NodeUtilization, curves: CurveBook
+) -> list[Span]:
     newest = curves.newest(node.run) if node.run else None
+    moments = (newest.time if newest else None, last_busy(utilization))
+    worked = [moment for moment in moments if moment is not None]
     now = context.now()
     rate = hourly_rate(node.accelerator_type, node.zone, node.scheduling, context.prices)
     times = context.snapshot.times.get(node.name)
-    found = idle(node, times, newest.time if newest else None, rate, now)
+    found = idle(node, times, max(worked, default=None), rate, now)
     if found is None:
         return []
     wasted = "" if found.wasted_usd is None else f", {dollars(found.wasted_usd)} wasted"
