@@ -65,6 +65,9 @@ Example:
 @click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True))
 @click.option("--train-files", multiple=True, metavar="PATTERN", help="TFRecord files to train on.")
 @click.option("--eval-files", multiple=True, metavar="PATTERN", help="TFRecord files to evaluate.")
+@click.option(
+    "--validate-first", is_flag=True, help="The trainer tests itself; if that fails, no training."
+)
 @click.option("--delete-node-when-done", is_flag=True, help="The node removes itself at the end.")
 @click.option(
     "--max-cost",
@@ -109,6 +112,7 @@ def _request(
         seed=options["seed"],
         trainer_arguments=(*trainer_arguments(options), *for_trainer),
         delete_node_when_done=options["delete_node_when_done"],
+        validate_first=options["validate_first"],
         max_cost_usd=options["max_cost"],
         placement=placement_of(options),
     )

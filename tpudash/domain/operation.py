@@ -44,6 +44,7 @@ class LaunchRequest:
         zones: Candidate zones in order of preference; at least one.
         runtime_version: None chooses one that fits the accelerator type.
         trainer_arguments: Further flags for the trainer, as they stand on its command line.
+        validate_first: Whether each attempt begins with the trainer's tests of itself.
         max_cost_usd: The most that the run may cost, or None for no cap.
         placement: How its nodes are asked for: queue, network, service account, labels.
     """
@@ -59,6 +60,7 @@ class LaunchRequest:
     seed: int | None = None
     trainer_arguments: tuple[str, ...] = ()
     delete_node_when_done: bool = False
+    validate_first: bool = False
     max_cost_usd: float | None = None
     placement: Placement = field(default_factory=Placement)
 

@@ -108,6 +108,7 @@ class RunSpec:
         attempt: The newest attempt that was begun, from 1.
         bucket: `gs://NAME`, or an absolute folder on this machine.
         run_url: `BUCKET/tpudash/runs/RUN`.
+        validate_first: Whether each attempt begins with the trainer's tests of itself.
         max_cost_usd: The most that the run may cost, or None for no cap.
         cost_per_hour_usd: What the node of this attempt costs an hour, for the agent to hold the
             cap by; None where no price is known.
@@ -135,6 +136,7 @@ class RunSpec:
     checkpoint_every_steps: int | None = None
     seed: int | None = None
     delete_node_when_done: bool = False
+    validate_first: bool = False
     max_cost_usd: float | None = None
     cost_per_hour_usd: float | None = None
     attempt_started: datetime | None = None

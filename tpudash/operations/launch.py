@@ -87,6 +87,7 @@ def _spec_of(
         checkpoint_every_steps=request.checkpoint_every_steps,
         seed=request.seed,
         delete_node_when_done=request.delete_node_when_done,
+        validate_first=request.validate_first,
         max_cost_usd=request.max_cost_usd,
         placement=request.placement,
     )
@@ -271,9 +272,11 @@ def _effects(spec: RunSpec) -> tuple[str, ...]:
         if spec.delete_node_when_done
         else "The node stays, and costs money, until it is deleted."
     )
+    tests = ("Tests devices, input and bucket first; if a test fails, it does not train.",)
     effects = (
         f"Creates node {spec.node_id} with runtime {spec.runtime_version}.",
         *queue_effects(spec),
+        *(tests if spec.validate_first else ()),
         f"Trains {target}; checkpoints go to {spec.run_url}/checkpoints.",
         end,
     )

@@ -1,11 +1,12 @@
-"""Has the bundled trainer test itself, when it failed without saying why."""
+"""Has the bundled trainer test itself: before it trains, or when it failed without saying why."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from trainer.agent.child import Child
 from trainer.agent.progress import parse_event, severity_of
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
 
 WORTH_IT = frozenset({"CONNECT", "STALLED", "UNCLASSIFIED"})
 """Classes that leave open what is wrong; the others name it themselves."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the tests found.
+
+    Attributes:
+        code: their exit code, or None if they took too long or the node had to go.
+        failure: class, detail and hint of the test that failed, or None.
+    """
+
+    code: int | None
+    failure: dict[str, Any] | None
 
 
 def command_of(command: Sequence[str]) -> list[str] | None:
@@ -62,16 +76,22 @@ def report(
     shipper: Shipper,
     tell: Callable[..., None],
     cancelled: Callable[[], bool],
-) -> None:
-    """Run the tests, and put what they find into the log."""
+) -> Findings:
+    """Run the tests, put what they find into the log, and return it."""
+    failures: list[dict[str, Any]] = []
 
     def on_line(stream: str, line: str) -> None:
         event = parse_event(line) if stream == "stdout" else None
         if event is None:
             shipper.submit(stream, text=line)
-        elif event["event"] in ("check", "validate"):
+            return
+        if event["event"] in ("check", "validate"):
             shipper.submit("event", severity=severity_of(event), payload=event)
+        if event["event"] == "error" or event.get("verdict") == "failed":
+            failures.append(event)
 
-    tell("the trainer tests itself, to find out what is wrong")
     code = run(command, environment, limit_s=limit_s, on_line=on_line, cancelled=cancelled)
     tell("the tests took too long" if code is None else f"the tests ended with code {code}")
+    said = next((event for event in failures if event.get("class")), None)
+    names = ("class", "detail", "hint")
+    return Findings(code, {name: said.get(name) for name in names} if said else None)

@@ -19,7 +19,11 @@ class SpecError(Exception):
 
 @dataclass(frozen=True)
 class Spec:
-    """What the agent needs of a spec; `raw` keeps everything, known or not."""
+    """What the agent needs of a spec; `raw` keeps everything, known or not.
+
+    With `validate_first` each attempt begins with the trainer's tests of itself, and ends there if
+    one fails.
+    """
 
     run: str
     attempt: int
@@ -33,6 +37,7 @@ class Spec:
     max_cost_usd: float | None = None
     cost_per_hour_usd: float | None = None
     requested: str | None = None
+    validate_first: bool = False
 
     def runs_on(self, worker: int) -> bool:
         """Say whether the recipe's command runs on that worker."""
@@ -79,6 +84,7 @@ def parse_spec(text: str) -> Spec:
         raw=raw,
         max_cost_usd=read_amount(raw, "max_cost_usd"),
         cost_per_hour_usd=read_amount(raw, "cost_per_hour_usd"),
+        validate_first=bool(raw.get("validate_first", False)),
         requested=requested if isinstance(requested := raw.get("attempt_started"), str) else None,
     )
 

@@ -63,6 +63,7 @@ class Supervisor:
         self._notice_at = 0.0
         self._child: Child | None = None
         self._stalled = False
+        self._tested = False
         self.cap = CostCap()
         """How much the run may still cost; set before `run`."""
         self.capped = False
@@ -93,6 +94,9 @@ class Supervisor:
         )
         if waited:
             self._tell(waited)
+        end = self._validate()
+        if end is not None:
+            return end
         fruitless = 0
         while True:
             if self._notice is not None:
@@ -284,14 +288,40 @@ class Supervisor:
         self._tell(f"gave up: the trainer ended {fruitless} times without progress")
         return self._failed(code)
 
+    def _validate(self) -> AgentExit | None:
+        """Have the trainer test itself before it trains, if the run asks for that.
+
+        Returns:
+            The attempt's end if a test failed; None to train.
+        """
+        if not self._spec.validate_first or self._notice is not None or self._is_over_cap():
+            return None
+        self._recorder.update(urgent=True, stage="validate")
+        self._tell("the trainer tests itself first, since the run asks for it")
+        found = self._test()
+        if found is None:
+            self._tell("this recipe has no tests of its own", "WARNING")
+        if found is None or not found.code or self._notice is not None:
+            return None
+        self.progress.error = found.failure
+        self._recorder.update(exit_code=found.code)
+        return self._failed(found.code)
+
     def check_itself(self) -> None:
         """Have the trainer test itself after a failure that does not say what is wrong."""
         error_class = (self._recorder.record.error or {}).get("class")
+        if error_class in self_check.WORTH_IT and not self._tested:
+            self._tell("the trainer tests itself, to find out what is wrong")
+            self._test()
+
+    def _test(self) -> self_check.Findings | None:
+        """Run the trainer's own tests; None if it has none, or they are turned off."""
         command = self_check.command_of(self._command())
         limit_s = self._settings.self_check_s
-        if command is None or limit_s <= 0 or error_class not in self_check.WORTH_IT:
-            return
-        self_check.report(
+        if command is None or limit_s <= 0:
+            return None
+        self._tested = True
+        return self_check.report(
             command,
             self._environment(),
             limit_s=limit_s,
