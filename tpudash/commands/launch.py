@@ -16,6 +16,7 @@ from tpudash.commands.acting import (
 from tpudash.commands.launch_placement import placement_of, placement_options
 from tpudash.commands.state import CliState, pass_state
 from tpudash.domain.node import Scheduling
+from tpudash.domain.recipes import DEFAULT_RECIPE, RECIPES
 from tpudash.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ Example:
 @click.option("--reserved", "scheduling", flag_value="reserved", help="Out of a reservation.")
 @click.option("--runtime", metavar="VERSION", help="Runtime version; one that fits if not given.")
 @click.option("--bucket", metavar="URL", help="gs://BUCKET, or a folder with the emulator.")
+@click.option(
+    "--recipe",
+    type=click.Choice(tuple(RECIPES)),
+    default=DEFAULT_RECIPE,
+    show_default=True,
+    help="Which trainer runs.",
+)
 @click.option("--steps", type=click.IntRange(min=1), help="Train up to this step.")
 @click.option(
     "--checkpoint-every", type=click.IntRange(min=1), metavar="N", help="Save each N steps."
@@ -115,6 +123,7 @@ def _request(
         validate_first=options["validate_first"],
         max_cost_usd=options["max_cost"],
         placement=placement_of(options),
+        recipe=options["recipe"],
     )
 
 

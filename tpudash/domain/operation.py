@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tpudash.domain.node import Scheduling
+from tpudash.domain.recipes import DEFAULT_RECIPE
 from tpudash.domain.run import Placement
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class LaunchRequest:
         validate_first: Whether each attempt begins with the trainer's tests of itself.
         max_cost_usd: The most that the run may cost, or None for no cap.
         placement: How its nodes are asked for: queue, network, service account, labels.
+        recipe: Which of the bundled trainers to run: a key of `RECIPES`.
     """
 
     run: str
@@ -63,6 +65,7 @@ class LaunchRequest:
     validate_first: bool = False
     max_cost_usd: float | None = None
     placement: Placement = field(default_factory=Placement)
+    recipe: str = DEFAULT_RECIPE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

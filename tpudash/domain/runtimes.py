@@ -94,10 +94,13 @@ def tensorflow_of(runtime_version: str) -> tuple[int, int, int] | None:
     return image.version if image else None
 
 
-def default_runtime(accelerator: AcceleratorType, available: Iterable[str]) -> str | None:
-    """Return the image that the bundled trainer wants: the newest TensorFlow that it supports.
+def default_runtime(
+    accelerator: AcceleratorType, available: Iterable[str], *, wants_tensorflow: bool = True
+) -> str | None:
+    """Return the image that a bundled trainer wants.
 
-    Where a zone lists none, the plain image, on which the startup script installs TensorFlow.
+    With TensorFlow that is the newest one that the trainer supports; where a zone lists none, and
+    for other frameworks, the plain image, on which the startup script installs what is missing.
     """
     names = tuple(available)
     fitting = [
@@ -106,7 +109,7 @@ def default_runtime(accelerator: AcceleratorType, available: Iterable[str]) -> s
         if image is not None and misfit(image.name, accelerator) is None
     ]
     supported = [image for image in fitting if _is_supported(image)]
-    if supported:
+    if supported and wants_tensorflow:
         return max(supported, key=_preference).name
     plain = [
         name for name, made_for in _MADE_FOR.items() if made_for == accelerator.generation.name

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import LaunchRequest, OperationKind, Plan
+from tpudash.domain.recipes import RECIPES
 from tpudash.domain.resource_name import node_name
 from tpudash.domain.run import Recipe, Run, RunSpec, RunState, run_url_of
 from tpudash.domain.run_state import age_text
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from tpudash.operations.course import Course
 
 STEPS_TOTAL: Final = 3
-RECIPE_NAME: Final = "tensorflow-mnist"
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -77,7 +77,7 @@ def _spec_of(
         candidate_zones=zones,
         bucket=request.bucket,
         run_url=run_url_of(request.bucket, request.run),
-        recipe=Recipe(name=RECIPE_NAME, command=_command(request)),
+        recipe=_recipe(request),
         accelerator_type=request.accelerator_type,
         runtime_version=runtime_version,
         scheduling=request.scheduling,
@@ -93,14 +93,20 @@ def _spec_of(
     )
 
 
-def _command(request: LaunchRequest) -> tuple[str, ...]:
+def _recipe(request: LaunchRequest) -> Recipe:
+    bundled = RECIPES[request.recipe]
+    command = ("python3", "-m", bundled.module, *_flags(request))
+    return Recipe(name=bundled.name, command=command, workers=bundled.workers)
+
+
+def _flags(request: LaunchRequest) -> tuple[str, ...]:
     flags = {
         "--steps": request.steps,
         "--checkpoint_every": request.checkpoint_every_steps,
         "--seed": request.seed,
     }
     words = [word for flag, value in flags.items() if value is not None for word in (flag, value)]
-    return ("python3", "-m", "trainer", *map(str, words), *request.trainer_arguments)
+    return (*map(str, words), *request.trainer_arguments)
 
 
 async def _start(desk: Desk, survey: Survey, fresh: RunSpec) -> _Start:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.accelerator import load_catalog
+from tpudash.domain.recipes import RECIPES
 from tpudash.domain.run import RUN_NAME_PATTERN
 from tpudash.domain.runtimes import default_runtime, fitting_runtimes, misfit
 from tpudash.errors import NotFoundError, UsageError
@@ -53,7 +54,12 @@ def check_request(request: LaunchRequest) -> AcceleratorType:
             f"unknown accelerator type {request.accelerator_type!r}",
             hint=nearest(request.accelerator_type, catalog.types) or "such as v2-8 or v5litepod-8",
         )
-    if not kind.generation.in_tpu_api or not kind.generation.supports_tensorflow:
+    if request.recipe not in RECIPES:
+        raise UsageError(
+            f"unknown recipe {request.recipe!r}",
+            hint=nearest(request.recipe, RECIPES) or f"one of {', '.join(RECIPES)}",
+        )
+    if not kind.generation.in_tpu_api or not _runs_on(request, kind):
         raise UsageError(
             f"{kind.name} can't be used here",
             detail=f"{kind.generation.display} is not offered by the Cloud TPU API",
@@ -64,6 +70,10 @@ def check_request(request: LaunchRequest) -> AcceleratorType:
     if not request.zones:
         raise UsageError("no zone is given", hint=f"such as {', '.join(kind.zones[:3])}")
     return kind
+
+
+def _runs_on(request: LaunchRequest, kind: AcceleratorType) -> bool:
+    return kind.generation.supports_tensorflow or not RECIPES[request.recipe].wants_tensorflow
 
 
 def _check_numbers(request: LaunchRequest) -> None:
@@ -128,11 +138,13 @@ def _runtime(request: LaunchRequest, kind: AcceleratorType, available: list[str]
     wanted = request.runtime_version
     where = " and ".join(request.zones)
     fitting = fitting_runtimes(kind, available)
+    best = default_runtime(
+        kind, available, wants_tensorflow=RECIPES[request.recipe].wants_tensorflow
+    )
     if wanted is None:
-        chosen = default_runtime(kind, available)
-        if chosen is None:
+        if best is None:
             raise UsageError(f"{where} lists no runtime version that fits {kind.name}")
-        return chosen
+        return best
     if wanted not in available:
         raise UsageError(
             f"unknown runtime version {wanted!r} in {where}",
@@ -140,7 +152,6 @@ def _runtime(request: LaunchRequest, kind: AcceleratorType, available: list[str]
         )
     reason = misfit(wanted, kind)
     if reason is not None:
-        best = default_runtime(kind, available)
         raise UsageError(
             f"runtime version {wanted} does not fit {kind.name}",
             detail=reason,

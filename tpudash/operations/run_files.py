@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 RUN_FILE: Final = "run.json"
 _SHARD: Final = re.compile(r"ckpt-(\d+)\.data-(\d{5})-of-(\d{5})")
 _INDEX: Final = re.compile(r"ckpt-(\d+)\.index")
+_FOLDER: Final = re.compile(r"ckpt-(\d+)")
+_DESCRIPTION: Final = re.compile(r"ckpt-(\d+)\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ async def read_spec(bucket: BucketGateway, run_url: str) -> SpecFile:
 
 
 async def newest_checkpoint(bucket: BucketGateway, run_url: str) -> int | None:
-    """Return the newest step whose checkpoint has its index and all its shards, or None.
+    """Return the newest step whose checkpoint has all its files, or None.
 
     Whether the bytes are good only the trainer can tell, which verifies them before it restores.
     """
@@ -81,8 +83,14 @@ async def newest_checkpoint(bucket: BucketGateway, run_url: str) -> int | None:
 
 
 def complete_checkpoint(names: Iterable[str]) -> int | None:
-    """Return the newest complete step among the names of a checkpoint folder's files."""
+    """Return the newest complete step among the names in a checkpoint folder.
+
+    TensorFlow's have an index and all shards beside it; Orbax' have a folder, and the description
+    that the trainer writes last.
+    """
     indexed: set[int] = set()
+    folders: set[int] = set()
+    described: set[int] = set()
     shards: dict[int, set[int]] = {}
     wanted: dict[int, int] = {}
     for name in names:
@@ -92,8 +100,12 @@ def complete_checkpoint(names: Iterable[str]) -> int | None:
             step = int(shard[1])
             shards.setdefault(step, set()).add(int(shard[2]))
             wanted[step] = int(shard[3])
-    complete = (step for step in indexed if step in wanted and len(shards[step]) == wanted[step])
-    return max(complete, default=None)
+        elif folder := _FOLDER.fullmatch(name):
+            folders.add(int(folder[1]))
+        elif description := _DESCRIPTION.fullmatch(name):
+            described.add(int(description[1]))
+    complete = {step for step in indexed if step in wanted and len(shards[step]) == wanted[step]}
+    return max(complete | (folders & described), default=None)
 
 
 class RunFiles:
