@@ -211,7 +211,7 @@ async def test_what_follows_from_a_runs_figures_is_told_with_its_units(
     await emulator.create("demo-1", labels={"tpudash-run": "demo", "tpudash-attempt": "1"})
     slow, fast = ({"examples_per_second": rate, "input_wait_fraction": 0.5} for rate in (50, 100))
     chips = [{"duty_cycle_percent": 0.5, "hbm_used_bytes": 2**30}, {"duty_cycle_percent": 0.75}]
-    events = [
+    events: list[dict[str, Any]] = [
         {"event": "stage", "stage": "trace", "flops_per_example": 1e9},
         *({"event": "step", "step": at, **fast} for at in range(6)),
         *({"event": "step", "step": at, **slow} for at in range(6, 12)),
