@@ -1,6 +1,7 @@
 """The most that a run may cost: how much of it is used, and for how long the rest lasts.
 
-The agent on the node holds the cap by itself; this is the same rule for who looks from outside.
+The agent on the node holds the cap by itself; this is the same rule for everyone who looks from
+outside: supervisor, checklist, cost report and clean-up.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ class CapState:
 
     Attributes:
         spent_usd: What it has cost so far, or None where that is not known.
-        lasts: For how long the rest lasts at the present rate; None at no or an unknown rate.
+        per_hour_usd: What it costs an hour now, or will as soon as it has a node; None where that
+            is not known.
     """
 
     cap_usd: float
     spent_usd: float | None
-    lasts: timedelta | None
+    per_hour_usd: float | None = None
 
     @property
     def share(self) -> float | None:
@@ -47,13 +49,32 @@ class CapState:
         """Whether most of it is used."""
         return self.share is not None and self.share >= NEARLY
 
+    @property
+    def lasts(self) -> timedelta | None:
+        """For how long the rest lasts at the present rate; None at no or an unknown rate."""
+        if self.spent_usd is None or not self.per_hour_usd:
+            return None
+        return timedelta(hours=max(0.0, self.cap_usd - self.spent_usd) / self.per_hour_usd)
 
-def cap_of(run: Run, cost: CostEstimate) -> CapState | None:
-    """Return how a run stands to its cap, or None if it has none."""
-    cap = run.spec.max_cost_usd if run.spec else None
+    def is_reached_in(self, seconds: float) -> bool:
+        """Whether it will be reached when a node has run for so much longer.
+
+        Where amount or rate is not known, that is no reason to stop.
+        """
+        lasts = self.lasts
+        return self.is_reached or (lasts is not None and lasts.total_seconds() <= seconds)
+
+
+def cap_of(run: Run, cost: CostEstimate, other_cap_usd: float | None = None) -> CapState | None:
+    """Return how a run stands to its cap, or None if it has none.
+
+    Args:
+        run: The run, whose spec may have a cap.
+        cost: What it costs now and has cost.
+        other_cap_usd: Another cap, such as a supervisor's own: the lower one counts.
+    """
+    caps = (run.spec.max_cost_usd if run.spec else None, other_cap_usd)
+    cap = min((one for one in caps if one is not None), default=None)
     if cap is None:
         return None
-    left = None
-    if cost.accrued_usd is not None and cost.per_hour_usd:
-        left = timedelta(hours=max(0.0, cap - cost.accrued_usd) / cost.per_hour_usd)
-    return CapState(cap, cost.accrued_usd, left)
+    return CapState(cap, cost.accrued_usd, cost.per_hour_usd)

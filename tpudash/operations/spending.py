@@ -34,12 +34,6 @@ class Spending:
     per_hour_usd: float | None
     is_running: bool
 
-    def after(self, seconds: float) -> float | None:
-        """Return what it will have cost when a node has run for so much longer."""
-        if self.usd is None or self.per_hour_usd is None:
-            return None
-        return self.usd + self.per_hour_usd * seconds / _HOUR.total_seconds()
-
 
 def spending_of(evidence: RunEvidence, rate: Rate, now: datetime) -> Spending:
     """Add up all attempts of a run."""

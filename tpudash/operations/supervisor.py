@@ -11,8 +11,10 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from tpudash.cost.cap import cap_of
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.operation import OperationState, ResumeChanges
+from tpudash.domain.price import CostEstimate
 from tpudash.domain.run import run_url_of
 from tpudash.errors import (
     NotFoundError,
@@ -31,6 +33,7 @@ from tpudash.operations.supervise_policy import WAITING, Step, Verdict, decide
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from tpudash.cost.cap import CapState
     from tpudash.domain.operation import OperationProgress, Plan
     from tpudash.domain.run import Run
     from tpudash.domain.run_state import RunEvidence
@@ -242,9 +245,10 @@ class Supervisor:
             raise self._over(f"all {payload.max_attempts} tries are used up", failure)
         if self._is_over(look, CAP_MARGIN_S):
             raise self._over_money(look)
+        cap = self._cap(look)
         changes = ResumeChanges(
             zones=payload.zones,
-            max_cost_usd=self._cap(look),
+            max_cost_usd=cap.cap_usd if cap else None,
             queued=payload.queued,
             valid_until_s=payload.valid_until_s,
         )
@@ -322,18 +326,18 @@ class Supervisor:
     def _is_due(self) -> bool:
         return self._course.tools.clock.monotonic() >= self._not_before
 
-    def _cap(self, look: _Look) -> float | None:
-        spec = look.evidence.spec
-        caps = (self._payload.max_cost_usd, spec.max_cost_usd if spec else None)
-        return min((one for one in caps if one is not None), default=None)
+    def _cap(self, look: _Look) -> CapState | None:
+        cost = CostEstimate(look.spending.per_hour_usd, look.spending.usd)
+        return cap_of(look.run, cost, self._payload.max_cost_usd)
 
     def _is_over(self, look: _Look, seconds: float) -> bool:
-        cap, then = self._cap(look), look.spending.after(seconds)
-        return cap is not None and then is not None and then >= cap
+        cap = self._cap(look)
+        return cap is not None and cap.is_reached_in(seconds)
 
     def _over_money(self, look: _Look) -> SupervisionOverError:
-        cap, spent = self._cap(look) or 0.0, look.spending.usd or 0.0
-        detail = f"about ${spent:,.2f} of ${cap:,.2f} is spent (estimate)"
+        cap = self._cap(look)
+        spent, most = (cap.spent_usd or 0.0, cap.cap_usd) if cap else (0.0, 0.0)
+        detail = f"about ${spent:,.2f} of ${most:,.2f} is spent (estimate)"
         failure = Failure(ErrorClass.UNCLASSIFIED, detail, self._how_on(), RetryPolicy.NEVER)
         return self._over(f"{look.run.name} has cost what it may", failure)
 
