@@ -7,6 +7,10 @@ set -u
 METADATA="http://${GCE_METADATA_HOST:-metadata.google.internal}/computeMetadata/v1"
 NODE_DIR="${TPUDASH_NODE_DIR:-/var/lib/tpudash}"
 TPU_WHEEL="tensorflow-tpu==2.19.1"
+JAX_VERSIONS=">=0.6,<0.11"
+# Where Google keeps the libtpu that a JAX of an older Python needs.
+LIBTPU_LINKS="https://storage.googleapis.com/jax-releases/libtpu_releases.html"
+JAX_HELPERS="optax>=0.2.4 orbax-checkpoint>=0.11.10 fsspec gcsfs"
 CLIENTS="google-cloud-logging google-cloud-storage google-cloud-tpu psutil"
 AGENT_PID=""
 GOING=""
@@ -135,7 +139,7 @@ fetch_bundle() {
 
 # Says by the installed metadata, never by an import, whether a Python can run the job.
 python_fits() {
-    "$1" - "$2" <<'PY' 2>/dev/null
+    "$1" - "$2" "$FRAMEWORK" <<'PY' 2>/dev/null
 import sys
 from importlib import metadata
 
@@ -148,7 +152,13 @@ def version(name):
 def numbers(text):
     return tuple(int(part) for part in text.split(".")[:2])
 
-wheels = ["tensorflow-tpu"] if sys.argv[1] == "tpu" else []
+kind, framework = sys.argv[1:3]
+if framework == "jax":
+    needed = ["jax", "jaxlib", "optax", "orbax-checkpoint"] + ["libtpu"] * (kind == "tpu")
+    there = all(version(name) for name in needed)
+    fits = there and (0, 6) <= numbers(version("jax")) <= (0, 10)
+    sys.exit(0 if fits and sys.version_info >= (3, 10) else 1)
+wheels = ["tensorflow-tpu"] if kind == "tpu" else []
 wheels += ["tensorflow", "tensorflow-cpu", "tensorflow-macos"]
 found = next((version(name) for name in wheels if version(name)), None)
 fits = sys.version_info >= (3, 10) and found and (2, 18) <= numbers(found) <= (2, 21)
@@ -167,14 +177,19 @@ choose_python() {
     if [ -e /dev/accel0 ] || [ -e /dev/vfio/0 ]; then kind="tpu"; fi
     PYTHON="$(command -v python3)" || fail "there is no python3"
     if [ -x "$NODE_DIR/venv/bin/python3" ]; then PYTHON="$NODE_DIR/venv/bin/python3"; fi
-    case "$(field recipe name)" in tensorflow*) ;; *) kind="any" ;; esac
+    FRAMEWORK="$(field recipe name)"
+    case "$FRAMEWORK" in
+        tensorflow*) FRAMEWORK="tensorflow" ;;
+        jax*) FRAMEWORK="jax" ;;
+        *) FRAMEWORK="none" kind="any" ;;
+    esac
     if { [ "$kind" = any ] || python_fits "$PYTHON" "$kind"; } && clients_there "$PYTHON"; then
         say "using $PYTHON"
         return
     fi
     # In the emulator the interpreter is the image: nothing is installed into it.
     if [ -n "${TPUDASH_NODE_DIR:-}" ]; then
-        say "WARNING: $PYTHON lacks a fitting TensorFlow or the Google clients; trying all the same"
+        say "WARNING: $PYTHON lacks a fitting $FRAMEWORK or the Google clients; trying all the same"
         return
     fi
     install_packages "$kind"
@@ -186,11 +201,15 @@ make_environment() {
 }
 
 install_packages() {
-    local wheel="$TPU_WHEEL" share=""
+    local wheel="$TPU_WHEEL" share="" more=""
     [ "$1" = cpu ] && wheel="tensorflow-cpu>=2.18,<2.22"
+    if [ "$FRAMEWORK" = jax ]; then
+        wheel="jax[tpu]$JAX_VERSIONS" more="-f $LIBTPU_LINKS $JAX_HELPERS"
+        [ "$1" = cpu ] && wheel="jax$JAX_VERSIONS" more="$JAX_HELPERS"
+    fi
     if [ "$1" = any ] || python_fits "$PYTHON" "$1"; then
-        wheel="" share="--system-site-packages"
-    elif [ "${WORKERS:-1}" -gt 1 ]; then
+        wheel="" more="" share="--system-site-packages"
+    elif [ "${WORKERS:-1}" -gt 1 ] && [ "$FRAMEWORK" = tensorflow ]; then
         # The program's TensorFlow must equal that of the image's tpu-runtime service.
         say "WARNING: several hosts: keeping the image's own TensorFlow"
         wheel="google-api-python-client" share="--system-site-packages"
@@ -203,10 +222,10 @@ install_packages() {
             || fail "VERSION: cannot make a virtual environment"
     fi
     PYTHON="$NODE_DIR/venv/bin/python3"
-    say "installing $wheel $CLIENTS"
+    say "installing $wheel $more $CLIENTS"
     # shellcheck disable=SC2086
-    "$PYTHON" -m pip install -q --disable-pip-version-check ${wheel:+"$wheel"} $CLIENTS \
-        || fail "VERSION: pip could not install $wheel $CLIENTS"
+    "$PYTHON" -m pip install -q --disable-pip-version-check ${wheel:+"$wheel"} $more $CLIENTS \
+        || fail "VERSION: pip could not install $wheel $more $CLIENTS"
     say "installed"
 }
 

@@ -163,14 +163,20 @@ class Agent:
         """Wait on a worker that runs no command until the attempt is over."""
         self.tell("the recipe runs on worker 0 only; this worker stands by")
         while not self._going.wait(_IDLE_CHECK_S):
-            try:
-                found = self._folder.read(record_name(self._spec.attempt))
-                state = json.loads(found).get("state") if found else None
-            except (FolderError, ValueError, AttributeError):
-                continue
-            if state in ("FINISHED", "FAILED"):
+            if self._ended_on_first_worker() is not None:
                 return AgentExit.FINISHED
         return AgentExit.STOPPED
+
+    def _ended_on_first_worker(self) -> AgentExit | None:
+        """Return how worker 0 says that the attempt ended; None while it goes on or is unknown."""
+        if self._node.worker == 0:
+            return None
+        try:
+            found = self._folder.read(record_name(self._spec.attempt))
+            state = json.loads(found).get("state") if found else None
+        except (FolderError, ValueError, AttributeError):
+            return None
+        return {"FINISHED": AgentExit.FINISHED, "FAILED": AgentExit.FAILED}.get(str(state))
 
     def _work(self) -> AgentExit:
         writes_records = self._node.worker == 0
@@ -188,6 +194,10 @@ class Agent:
         if record.state in ("FINISHED", "FAILED"):
             self.tell(f"this attempt is already {record.state}; nothing to do")
             return AgentExit.FINISHED if record.state == "FINISHED" else AgentExit.FAILED
+        ended = self._ended_on_first_worker()
+        if ended is not None:
+            self.tell("worker 0 says that this attempt is over; nothing to do")
+            return ended
         recorder = Recorder(self._folder if writes_records else None, record, console)
         recorder.update(urgent=True, state="STARTING", stage=None, ended=None, error=None)
         self._recorder = recorder
@@ -201,6 +211,7 @@ class Agent:
             last_step=last_step,
         )
         self._supervisor.cap = self._cost_cap()
+        self._supervisor.ended_elsewhere = self._ended_on_first_worker
         self._shipper.submit("agent", payload=device_report.report())
         if self._going.is_set():
             self._supervisor.give_notice(self._going_reason)

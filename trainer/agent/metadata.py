@@ -77,6 +77,8 @@ class NodeIdentity:
     accelerator_type: str
     workers: int = 1
     """Number of hosts of the slice."""
+    coordinator: str = ""
+    """Address of worker 0, by which the workers of a slice find each other."""
 
     @property
     def name(self) -> str:
@@ -102,13 +104,15 @@ def read_identity(metadata: MetadataClient) -> NodeIdentity:
     if not (zone and node and project):
         raise MetadataError("the metadata server tells no node name, zone or project")
     number = int(worker) if worker.strip().isdecimal() else 0
+    addresses = [each.strip().rsplit(":", 1)[-1] for each in endpoints.split(",") if each.strip()]
     return NodeIdentity(
         project,
         zone.strip().rsplit("/", 1)[-1],
         node.strip(),
         number,
         kind,
-        max(1, len([each for each in endpoints.split(",") if each.strip()])),
+        max(1, len(addresses)),
+        addresses[0] if addresses else "",
     )
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trainer.agent.record import Recorder
 
 RESULT_FILE = "result.json"
-_MOVES = ("restore", "step", "checkpoint", "eval", "finish")
+_MOVES = ("restore", "step", "worker", "checkpoint", "eval", "finish")
 """Events that show that the trainer moves on; one that hangs sends none of them."""
 _SEVERITIES = ("DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL")
 
@@ -103,6 +103,10 @@ class Progress:
         first = not self.training
         self.training = True
         self._recorder.update(urgent=first, state="TRAINING", stage=None, step=step, **changes)
+
+    def _on_worker(self, event: dict[str, Any]) -> None:
+        """Note where a worker is that leaves it to worker 0 to tell of the steps."""
+        self._on_step(event)
 
     def _on_checkpoint(self, event: dict[str, Any]) -> None:
         step = event.get("step")

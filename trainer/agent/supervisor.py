@@ -66,6 +66,8 @@ class Supervisor:
         self._tested = False
         self.cap = CostCap()
         """How much the run may still cost; set before `run`."""
+        self.ended_elsewhere: Callable[[], AgentExit | None] = lambda: None
+        """Asked before the command is run again: how the attempt ended on another worker."""
         self.capped = False
         """Whether the attempt ended since the run may cost no more."""
 
@@ -106,6 +108,7 @@ class Supervisor:
             before = self.progress.best_step
             code = self._run_once()
             end = self._judge(code)
+            end = end if end is not None else self.ended_elsewhere()
             if end is not None:
                 return end
             fruitless = 0 if self.progress.best_step > before else fruitless + 1
@@ -185,8 +188,8 @@ class Supervisor:
     @property
     def _bundled(self) -> bool:
         """Whether the command is the bundled trainer, which understands more than --model_dir."""
-        command = self._spec.command
-        return ("-m", "trainer") in pairwise(command)
+        pairs = set(pairwise(self._spec.command))
+        return bool({("-m", "trainer"), ("-m", "trainer.jax_recipe")} & pairs)
 
     def _patience(self) -> float:
         if self._stalled and self._notice is None:
@@ -364,7 +367,9 @@ class Supervisor:
             "TPUDASH_ATTEMPT": str(self._spec.attempt),
             "TPUDASH_MODEL_DIR": self._spec.run_url,
             "TPUDASH_NODE": self._node.node,
+            "TPUDASH_WORKER": str(self._node.worker),
             "TPUDASH_WORKERS": str(self._node.workers),
+            "TPUDASH_COORDINATOR": self._node.coordinator,
             "TPUDASH_LAST_STEP": str(self.progress.last_step),
         }
 
