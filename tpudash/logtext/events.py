@@ -23,7 +23,7 @@ EVENT_KINDS: Final[Mapping[str, str]] = {
 EVENT_WORDS: Final = (
     b"step steps loss acc ex/s ms input wait checkpoint at in kib mib gib tib evaluated on "
     b"examples restored starting from scratch lost quarantined preempted finished exported to "
-    b"eval_loss eval_accuracy accuracy characters lines"
+    b"eval_loss eval_accuracy accuracy characters lines host cpu memory disk free duty chips"
 )
 """The words, in small letters, that descriptions of events hold beside what is in the events."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -141,6 +141,22 @@ def _restore(payload: Mapping[str, Any]) -> str:
     )
 
 
+def _host(payload: Mapping[str, Any]) -> str:
+    cpu, used = figure(payload, "cpu_fraction"), figure(payload, "memory_used_bytes")
+    total, free = figure(payload, "memory_total_bytes"), figure(payload, "disk_free_bytes")
+    found = payload.get("chips")
+    chips = [chip for chip in found if isinstance(chip, dict)] if isinstance(found, list) else []
+    duties = [duty for chip in chips if (duty := figure(chip, "duty_cycle_percent")) is not None]
+    of_total = "" if total is None else f" of {_size(total)}"
+    told = _join(
+        "" if cpu is None else f"cpu {cpu:.0%}",
+        "" if used is None else f"memory {_size(used)}{of_total}",
+        "" if free is None else f"disk {_size(free)} free",
+        f"duty {sum(duties) / len(duties):.0f}% on {len(duties)} chips" if duties else "",
+    )
+    return told and f"host {told}"
+
+
 def _preempt(payload: Mapping[str, Any]) -> str:
     step = _whole(payload, "step")
     return _join(f"preempted at step {step}" if step else "preempted", _word(payload, "reason"))
@@ -174,6 +190,7 @@ _DESCRIBERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "eval": _evaluation,
     "restore": _restore,
     "preempt": _preempt,
+    "host": _host,
     "error": _error,
     "finish": _finish,
 }

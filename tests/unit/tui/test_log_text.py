@@ -138,6 +138,11 @@ def test_events_are_compact_text() -> None:
     )
     assert checkpoint.text == "checkpoint at step 9 in 0.4 s (1.0 MiB) /b"
     assert checkpoint.kind == "checkpoint"
+    host = {"cpu_fraction": 0.29, "memory_used_bytes": 2**30, "memory_total_bytes": 2**34}
+    chips = [{"duty_cycle_percent": 80}, {"duty_cycle_percent": 90}, {"hbm_used_bytes": 1}, 7]
+    row = make_row("host figures", payload={"event": "host", **host, "chips": chips})
+    assert row.text == "host cpu 29% memory 1.0 GiB of 16.0 GiB duty 85% on 2 chips"
+    assert make_row("host figures", payload={"event": "host"}).text == "host figures"
 
 
 def test_severity_outranks_the_kind_of_event() -> None:
@@ -160,11 +165,23 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-KEYS = ("step", "target_step", "loss", "seconds", "bytes", "path", "quarantined", "metrics")
+KEYS = (
+    "step",
+    "target_step",
+    "loss",
+    "seconds",
+    "bytes",
+    "path",
+    "quarantined",
+    "metrics",
+    "chips",
+)
 
 
 @given(
-    st.sampled_from(["step", "checkpoint", "eval", "restore", "preempt", "error", "finish", "x"]),
+    st.sampled_from(
+        ["step", "checkpoint", "eval", "restore", "preempt", "error", "finish", "host", "x"]
+    ),
     st.dictionaries(st.sampled_from(KEYS), JSON),
     st.text(max_size=20),
 )
