@@ -28,6 +28,7 @@ from tpudash.domain.operation import OperationKind, OperationState
 from tpudash.errors import ExitCode, NotFoundError, TpudashError
 from tpudash.operations.journal import Journal
 from tpudash.operations.owner import label_value
+from tpudash.operations.payload import DeletePayload, LaunchPayload, ResumePayload
 from tpudash.operations.service import Operations, OperationsOptions
 from tpudash.store.changes import OperationChanged
 
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
+    from tpudash.domain.node import Node
     from tpudash.domain.operation import OperationProgress, Plan
+    from tpudash.domain.request import QueuedResource
     from tpudash.gateways.protocols import Cloud
     from tpudash.operations.course import Connecting
 
@@ -175,18 +178,18 @@ class _Act:
 
     async def _is_asked(self, plan: Plan, progress: OperationProgress) -> bool:
         """Whether everything was asked for, so that the cloud goes on without us."""
+        payload = plan.payload
+        if isinstance(payload, LaunchPayload | ResumePayload):
+            # Nobody else would ask in the next zone when this one turns out to be full.
+            is_only_zone = len(payload.spec.zones) == 1 or payload.spec.placement.queued
+            return is_only_zone and progress.steps_done >= ACCEPTED_STEP
         if plan.kind is not OperationKind.DELETE:
             return progress.steps_done >= ACCEPTED_STEP
-        for name in plan.nodes:
-            try:
-                node = await self._session.cloud.tpu.get_node(name)
-            except NotFoundError:
-                continue
-            except TpudashError:
-                return False
-            if node.state != NodeState.DELETING:
-                return False
-        return bool(plan.nodes)
+        requests = payload.requests if isinstance(payload, DeletePayload) else ()
+        tpu = self._session.cloud.tpu
+        asked = [await _is_ending(tpu.get_node, name) for name in plan.nodes]
+        asked += [await _is_ending(tpu.get_request, name) for name in requests]
+        return bool(asked) and all(asked)
 
     def _say_how_to_follow(self, plan: Plan) -> None:
         name = plan.run or (self._names[0] if self._names else "")
@@ -234,3 +237,13 @@ class _Act:
 
     def _answer(self, items: list[Item], errors: Sequence[SourceError] = ()) -> Answer:
         return Answer(self._session.clock.now(), self._session.source, items, errors=errors)
+
+
+async def _is_ending(look: Callable[[str], Awaitable[Node | QueuedResource]], name: str) -> bool:
+    """Whether a thing is gone or being deleted; not where that can't be seen now."""
+    try:
+        return (await look(name)).state == NodeState.DELETING
+    except NotFoundError:
+        return True
+    except TpudashError:
+        return False

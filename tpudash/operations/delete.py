@@ -68,19 +68,21 @@ async def plan_delete(desk: Desk, targets: Sequence[str]) -> Plan:
             await _add_by_full_name(survey, doom, name)
         elif survey.of(name):
             await _add_run(desk, survey, doom, name)
-        elif _is_begun(desk, survey.cloud.project, name):
+        elif (begun := _begun(desk, survey.cloud.project, name)) is not None:
             doom.begun.append(name)
-            doom.effects.append(f"{name} was begun and never got as far as a node.")
+            is_deletion = begun is OperationKind.DELETE
+            what = "is being deleted, and" if is_deletion else "was begun, and"
+            doom.effects.append(f"{name} {what} there is no node of it.")
         else:
             _add_by_node_id(desk, survey, doom, name)
     return _plan(desk, survey, doom, names)
 
 
-def _is_begun(desk: Desk, project: str, name: str) -> bool:
-    return any(
-        one.run == name and one.kind in {OperationKind.LAUNCH, OperationKind.RESUME}
-        for one in desk.tools.journal.unfinished(project)
-    )
+def _begun(desk: Desk, project: str, name: str) -> OperationKind | None:
+    """Return what was begun here with a run of that name and not ended, or None."""
+    kinds = {OperationKind.LAUNCH, OperationKind.RESUME, OperationKind.DELETE}
+    every = desk.tools.journal.unfinished(project)
+    return next((one.kind for one in every if one.run == name and one.kind in kinds), None)
 
 
 async def _add_by_full_name(survey: Survey, doom: _Doom, name: str) -> None:
