@@ -175,6 +175,7 @@ class AttemptRecord:
         step_updated: When the trainer last moved on; `updated` moves with the agent alone.
         workers: How many workers the node has, where the agent tells.
         workers_missing: Workers of which no agent has shown itself.
+        checks: What the trainer's tests of itself found, if it was made to test itself.
     """
 
     run: str
@@ -208,6 +209,7 @@ class AttemptRecord:
     step_updated: datetime | None = None
     workers: int | None = None
     workers_missing: tuple[int, ...] = ()
+    checks: tuple[dict[str, Any], ...] = ()
     schema: int = SCHEMA
 
 

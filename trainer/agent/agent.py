@@ -291,13 +291,13 @@ class Agent:
                 self._write_result(result.encode())
             recorder.update(state="FINISHED", stage=None)
         recorder.update(urgent=True, ended=timestamp(), log_entries_dropped=self._shipper.dropped)
+        if outcome == AgentExit.FAILED and self._supervisor is not None:
+            self._shipper.submit("agent", payload=device_report.report())
+            self._supervisor.check_itself()
         if not recorder.close(_HURRIED_FLUSH_S if self._going.is_set() else 15.0):
             console("the last attempt record could not be written")
         state = recorder.record.state
         self.tell(f"attempt {self._spec.attempt} ended {state} at step {recorder.record.step}")
-        if outcome == AgentExit.FAILED and self._supervisor is not None:
-            self._shipper.submit("agent", payload=device_report.report())
-            self._supervisor.check_itself()
         over = outcome in (AgentExit.FINISHED, AgentExit.FAILED)
         capped = self._supervisor is not None and self._supervisor.capped
         if over and (self._spec.delete_node_when_done or capped) and self._node.worker == 0:

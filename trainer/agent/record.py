@@ -69,6 +69,8 @@ class AttemptRecord:
     workers: int | None = None
     workers_missing: list[int] = field(default_factory=list)
     """Workers of which no agent has shown itself."""
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    """What the trainer's tests of itself found: check, verdict, message and hint of each."""
 
     @classmethod
     def begin(cls, spec: Spec, node: NodeIdentity) -> AttemptRecord:

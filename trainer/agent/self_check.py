@@ -27,10 +27,12 @@ class Findings:
     Attributes:
         code: their exit code, or None if they took too long or the node had to go.
         failure: class, detail and hint of the test that failed, or None.
+        checks: check, verdict, message and hint of each test.
     """
 
     code: int | None
     failure: dict[str, Any] | None
+    checks: list[dict[str, Any]]
 
 
 def command_of(command: Sequence[str]) -> list[str] | None:
@@ -78,6 +80,7 @@ def report(
     cancelled: Callable[[], bool],
 ) -> Findings:
     """Run the tests, put what they find into the log, and return it."""
+    checks: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
 
     def on_line(stream: str, line: str) -> None:
@@ -87,11 +90,15 @@ def report(
             return
         if event["event"] in ("check", "validate"):
             shipper.submit("event", severity=severity_of(event), payload=event)
-        if event["event"] == "error" or event.get("verdict") == "failed":
-            failures.append(event)
+        if event["event"] == "check":
+            checks.append(_named(event, "check", "verdict", "message", "hint"))
+        if event.get("class"):
+            failures.append(_named(event, "class", "detail", "hint"))
 
     code = run(command, environment, limit_s=limit_s, on_line=on_line, cancelled=cancelled)
     tell("the tests took too long" if code is None else f"the tests ended with code {code}")
-    said = next((event for event in failures if event.get("class")), None)
-    names = ("class", "detail", "hint")
-    return Findings(code, {name: said.get(name) for name in names} if said else None)
+    return Findings(code, failures[0] if failures else None, checks)
+
+
+def _named(event: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: event.get(name) for name in names}

@@ -324,7 +324,7 @@ class Supervisor:
         if command is None or limit_s <= 0:
             return None
         self._tested = True
-        return self_check.report(
+        found = self_check.report(
             command,
             self._environment(),
             limit_s=limit_s,
@@ -332,6 +332,8 @@ class Supervisor:
             tell=self._tell,
             cancelled=lambda: self._notice is not None,
         )
+        self._recorder.update(urgent=True, checks=found.checks)
+        return found
 
     def _prepare_restart(self, code: int, fruitless: int) -> None:
         record = self._recorder.record

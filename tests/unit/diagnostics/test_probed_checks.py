@@ -27,6 +27,7 @@ from tests.unit.diagnostics.cases import evidence as evidence_of
 from tpudash.diagnostics.checklist import load_checks, probes_for, run_checklist
 from tpudash.diagnostics.evidence import gather
 from tpudash.domain.budget import Budget, BudgetScope, Threshold
+from tpudash.domain.failure import ErrorClass
 from tpudash.domain.finding import Verdict
 from tpudash.domain.log import LogEntry, Severity
 from tpudash.domain.metric import MetricPoint, MetricSeries
@@ -34,6 +35,7 @@ from tpudash.domain.node import Scheduling, Symptom, Worker
 from tpudash.domain.price import Price
 from tpudash.domain.probe import (
     BillingFacts,
+    CreationTry,
     FirewallRule,
     PortState,
     ProbeKey,
@@ -329,6 +331,15 @@ def test_self_check_by_what_the_trainer_said() -> None:
     assert with_log("self_check").verdict is UNKNOWN
 
 
+def test_self_check_by_the_record_when_the_log_has_gone() -> None:
+    bad = {"check": "devices", "verdict": "failed", "message": "devices: none", "hint": "h"}
+    run = make_run(attempts=(make_attempt(checks=(bad,)),))
+    failed = with_log("self_check", run=run)
+    assert (failed.verdict, failed.evidence) == (FAIL, "devices failed: devices: none")
+    mended = event("check", -1, check="devices", verdict="ok")
+    assert with_log("self_check", mended, run=run).verdict is PASS
+
+
 def test_startup_done() -> None:
     early = make_run(state=RunState.LAUNCHING, attempts=())
     error = line("2026 [startup] ERROR: the bundle is damaged", stream="startup")
@@ -436,14 +447,34 @@ def test_clocks_agree() -> None:
     assert check_given("clocks_agree", evidence_of()).verdict is UNKNOWN
 
 
-def test_zone_history() -> None:
-    assert check_given("zone_history", evidence_of()).verdict is NOT_APPLICABLE
-    assert check_given("zone_history", evidence_of(make_node(), runs=(make_run(),))).verdict is PASS
+def test_zone_history_counts_what_was_tried_from_here() -> None:
+    tries = (
+        CreationTry(ago(hours=5), "us-east1-d", "v2-8", None),
+        CreationTry(ago(hours=3), "us-east1-d", "v2-8", ErrorClass.STOCKOUT),
+        CreationTry(ago(minutes=50), "us-east1-d", "v2-8", ErrorClass.STOCKOUT),
+        CreationTry(ago(minutes=20), "us-central2-b", "v2-8", ErrorClass.QUOTA),
+        CreationTry(ago(minutes=10), "europe-west4-a", "v2-8", None),
+    )
+    known = answers(ProbeKind.CREATIONS, tries)
+    found = check_given("zone_history", evidence_of(probes=known))
+    assert found.verdict is WARN
+    assert found.evidence == (
+        "us-east1-d: 2 attempts without capacity, the last 50 min ago, last node 5 h ago"
+    )
+    assert found.advice == "Nodes were made in europe-west4-a (10 min ago)."
+
+
+def test_zone_history_of_this_session_and_of_records_needs_no_journal() -> None:
     failure = {"class": "STOCKOUT", "detail": "no more capacity", "hint": ""}
     spec = make_spec("short", failure=failure, zone="us-east1-d", created=ago(minutes=5))
     short = make_run("short", RunState.FAILED, spec=spec, attempts=(), nodes=())
     found = check_given("zone_history", evidence_of(make_node(), runs=(make_run(), short)))
     assert (found.verdict, "us-east1-d: 1 attempt without" in found.evidence) == (WARN, True)
+    # The journal tells of the same refusal a moment later.
+    same = (CreationTry(ago(minutes=4.5), "us-east1-d", "v2-8", ErrorClass.STOCKOUT),)
+    known = answers(ProbeKind.CREATIONS, same)
+    twice = check_given("zone_history", evidence_of(runs=(short,), probes=known))
+    assert "us-east1-d: 1 attempt without" in twice.evidence
 
 
 def test_api_enabled() -> None:

@@ -110,6 +110,13 @@ async def test_a_slice_gets_an_image_for_slices(room: Room) -> None:
     assert "tpu-vm-tf-2.19.0-pod-pjrt" in plan.effects[0]
 
 
+async def test_tests_before_training_are_asked_of_the_agent_and_told(room: Room) -> None:
+    plan = await room.operations.plan_launch(wish(validate_first=True))
+    assert any("if a test fails, it does not train" in effect for effect in plan.effects)
+    await room.launch(validate_first=True)
+    assert json.loads(room.world.nodes[node("demo-1")].metadata["tpudash-spec"])["validate_first"]
+
+
 async def test_a_stock_out_inside_the_operation_moves_on_to_the_next_zone(room: Room) -> None:
     room.world.stocked_out = {ZONE}
     progress = await room.launch(zones=(ZONE, OTHER_ZONE))

@@ -42,7 +42,9 @@ def test_good_tests_come_first_and_then_it_trains(
     validates = CHECK.format(name="step", verdict="ok", more="") + 'emit("validate", verdict="ok")'
     node = make_node(bundled(run_folder, validates, FINISHES))
     assert node.start().wait(30) == 0, node.console()
-    assert record(run_folder)["state"] == "FINISHED"
+    final = record(run_folder)
+    assert final["state"] == "FINISHED"
+    assert final["checks"] == [{"check": "step", "verdict": "ok", "message": "step", "hint": None}]
     assert logs.events()[:3] == ["check", "validate", "start"]
 
 
@@ -59,6 +61,7 @@ def test_failed_test_ends_the_attempt_before_it_trains(
         "detail": "cannot write to gs://x",
         "hint": "give the role",
     }
+    assert [each["verdict"] for each in final["checks"]] == ["failed"]
     assert logs.events() == ["check"], "it is not tested twice, and never trains"
 
 

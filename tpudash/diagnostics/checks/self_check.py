@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.store.snapshot import LOGS
@@ -10,7 +10,6 @@ from tpudash.store.snapshot import LOGS
 if TYPE_CHECKING:
     from tpudash.diagnostics.evidence import Evidence
     from tpudash.domain.finding import Finding
-    from tpudash.domain.log import LogEntry
 
 ABOUT: Final = About(
     "self-check",
@@ -28,23 +27,19 @@ def check(evidence: Evidence) -> Finding:
     run = evidence.run
     if run is None:
         return ABOUT.not_applicable(evidence, "no run is asked about")
-    attempt = evidence.attempt
-    number = attempt.attempt if attempt else None
-    newest: dict[str, LogEntry] = {}
-    for entry in evidence.logs:
-        if entry.event == "check" and entry.attempt in {None, number} and entry.payload:
-            newest[str(entry.payload.get("check"))] = entry
+    newest = _newest(evidence)
     if not newest:
         return ABOUT.unknown(
             evidence,
             "its agent has not run them",
-            advice="The agent runs them by itself when a trainer fails without saying why.",
+            advice="The agent runs them when a trainer fails without saying why, and before it "
+            "trains if the run was launched with --validate-first.",
             command="python -m trainer validate --model_dir FOLDER   # on the node",
         )
-    verdicts = {name: str((entry.payload or {}).get("verdict")) for name, entry in newest.items()}
+    verdicts = {name: str(said.get("verdict")) for name, said in newest.items()}
     failed = [name for name, verdict in verdicts.items() if verdict == "failed"]
     if failed:
-        said = newest[failed[0]].payload or {}
+        said = newest[failed[0]]
         return ABOUT.failed(
             evidence,
             f"{', '.join(failed)} failed: {said.get('message', '')}",
@@ -55,6 +50,17 @@ def check(evidence: Evidence) -> Finding:
     doubtful = [name for name, verdict in verdicts.items() if verdict == "warning"]
     text = ", ".join(f"{name}: {verdict}" for name, verdict in verdicts.items())
     if doubtful:
-        said = newest[doubtful[0]].payload or {}
+        said = newest[doubtful[0]]
         return ABOUT.warned(evidence, text, advice=str(said.get("message") or "See the log."))
     return ABOUT.passed(evidence, text)
+
+
+def _newest(evidence: Evidence) -> dict[str, dict[str, Any]]:
+    """Return what each test said last, by the attempt's record and by the log."""
+    attempt = evidence.attempt
+    newest = {str(said.get("check")): said for said in (attempt.checks if attempt else ())}
+    number = attempt.attempt if attempt else None
+    for entry in evidence.logs:
+        if entry.event == "check" and entry.attempt in {None, number} and entry.payload:
+            newest[str(entry.payload.get("check"))] = dict(entry.payload)
+    return newest
