@@ -76,7 +76,7 @@ async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answe
         if name is not None and NODES not in facts.failures:
             need_target(facts, name)
         store = await _store_of(session, facts)
-        book = ProbeBook(session.clock)
+        book = ProbeBook(session.clock, journal=state.paths.journal_file)
         evidence = _evidence(session, facts, store, name, book)
         await book.ask(session.cloud, book.due(probes_for(evidence)))
         evidence = _evidence(session, facts, store, name, book)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from tpudash.diagnostics.words import span
 from tpudash.domain.finding import Finding, Verdict
-from tpudash.store.snapshot import NODES
+from tpudash.store.snapshot import NODES, SourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +86,10 @@ class About:
         return self.unknown(evidence, found.failure or "no answer", command=command)
 
     def passed(self, evidence: Evidence, text: str) -> Finding:
-        """Return that all is well."""
+        """Return that all is well; unknown where nobody has confirmed it of late."""
+        doubt = self._doubt(evidence)
+        if doubt:
+            return self._make(Verdict.UNKNOWN, evidence, f"{text} when last heard; {doubt}")
         return self._make(Verdict.PASS, evidence, text)
 
     def warned(
@@ -129,6 +133,22 @@ class About:
         if self.scope is Scope.RUN and evidence.run is not None:
             return evidence.run.name
         return PROJECT_SUBJECT
+
+    def _doubt(self, evidence: Evidence) -> str:
+        """Return why what is known may no longer be so, or ""."""
+        answer = self.answer(evidence)
+        if answer is not None and not answer.failure:
+            return ""
+        node, silent = evidence.node, evidence.snapshot.unreachable
+        if self.scope is Scope.NODE and node is not None:
+            for place in {node.zone, f"projects/{node.project}"} & silent.keys():
+                return f"{place} has not answered for {span(evidence.now - silent[place])}"
+        status = evidence.snapshot.sources.get(self.source)
+        if status is None or status.state is SourceState.WAITING:
+            return f"{self.source} were not heard yet"
+        if status.state is SourceState.FAILING:
+            return f"{self.source} can't be read now: {status.title or 'no answer'}"
+        return ""
 
     def _make(
         self,

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 ACTIONS: Final = frozenset({"launch", "resume", "delete", "pane-logs"})
 """Ids of actions in the registry that a finding may name."""
-KEPT_EVENTS: Final = frozenset({"start", "restore", "error", "warning"})
-"""Trainer events that are looked at however many lines followed them."""
+KEPT_EVENTS: Final = frozenset(
+    {"start", "stage", "restore", "error", "warning", "devices", "check"}
+)
+"""Events that are looked at however many lines followed them."""
 NEWEST_ENTRIES: Final = 2_000
 RECENT: Final = timedelta(hours=24)
 """A run at rest for longer, with no node left, is history and not on the project's list."""

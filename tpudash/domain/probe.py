@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from tpudash.domain.failure import ErrorClass
+
 
 class ProbeKind(StrEnum):
     """What is asked."""
@@ -26,6 +28,8 @@ class ProbeKind(StrEnum):
     SSH_PORT = "port 22 of the workers"
     SSH_KEY = "SSH key"
     GUEST_ATTRIBUTES = "guest attributes"
+    MAINTENANCE = "announced maintenance"
+    CREATIONS = "this machine's own launches"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,6 +94,22 @@ class FirewallRule:
 
     name: str
     sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreationTry:
+    """What one of our own launches or resumes came to in a zone.
+
+    Attributes:
+        time: When that was known.
+        accelerator_type: What was asked for; "" where the journal does not say.
+        error_class: Why there was no node, or None where there was one.
+    """
+
+    time: datetime
+    zone: str
+    accelerator_type: str
+    error_class: ErrorClass | None
 
 
 class PortState(StrEnum):

@@ -16,6 +16,7 @@ from tpudash.store.snapshot import CHECKLIST, NODES, SourceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tpudash.clock import Clock
     from tpudash.cost.alarms import AlarmChange
@@ -37,7 +38,10 @@ class ChecklistSource:
         prices: Returns the prices as they are known now.
         actions: Ids of the actions that the screen offers; none in watch mode.
         most_per_hour_usd: The rate above which there is an alarm, or None.
-        on_alarm: Told once when an alarm goes on, and once when it goes off.
+        journal: The file in which this machine's operations stand, or None where there is none.
+
+    Attributes:
+        on_alarm: Is called once when an alarm goes on, and once when it goes off.
     """
 
     name = CHECKLIST
@@ -52,7 +56,7 @@ class ChecklistSource:
         actions: frozenset[str],
         *,
         most_per_hour_usd: float | None = None,
-        on_alarm: Callable[[AlarmChange], None] | None = None,
+        journal: Path | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -60,8 +64,8 @@ class ChecklistSource:
         self._prices = prices
         self._actions = actions
         self._most_per_hour_usd = most_per_hour_usd
-        self._on_alarm = on_alarm
-        self._probes = ProbeBook(clock)
+        self.on_alarm: Callable[[AlarmChange], object] = lambda _: None
+        self._probes = ProbeBook(clock, journal=journal)
         self._alarms = AlarmBook()
 
     async def poll(self, cloud: Cloud | None) -> None:
@@ -92,8 +96,7 @@ class ChecklistSource:
         rows = await asyncio.to_thread(run_checklist, self._evidence(), join=False)
         for change in self._alarms.update(rows, self._clock.now()):
             logger.warning("alarm %s: %s", "on" if change.is_on else "off", change.text)
-            if self._on_alarm is not None:
-                self._on_alarm(change)
+            self.on_alarm(change)
         self._store.apply(FindingsMade(joined(rows)))
 
     def interval_s(self) -> float:

@@ -18,6 +18,7 @@ from tpudash.domain.probe import (
     ZoneOffer,
 )
 from tpudash.errors import NotFoundError, TpudashError
+from tpudash.pollers.creations import read_creations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -44,6 +45,8 @@ GOOD_FOR: Final = {
     ProbeKind.SSH_PORT: timedelta(minutes=5),
     ProbeKind.SSH_KEY: timedelta(minutes=5),
     ProbeKind.GUEST_ATTRIBUTES: timedelta(minutes=5),
+    ProbeKind.MAINTENANCE: timedelta(minutes=10),
+    ProbeKind.CREATIONS: timedelta(seconds=30),
 }
 FAILED_FOR: Final = timedelta(minutes=2)
 SSH_PORT: Final = 22
@@ -58,11 +61,15 @@ class ProbeBook:
     Args:
         clock: Tells how old an answer is.
         limit_s: How long one question may take.
+        journal: The file in which this machine's operations stand, or None where there is none.
     """
 
-    def __init__(self, clock: Clock, limit_s: float = LIMIT_S) -> None:
+    def __init__(
+        self, clock: Clock, limit_s: float = LIMIT_S, *, journal: Path | None = None
+    ) -> None:
         self._clock = clock
         self._limit_s = limit_s
+        self._asking = {**ASKING, ProbeKind.CREATIONS: _creations_in(journal)}
         self._results: dict[ProbeKey, ProbeResult] = {}
 
     @property
@@ -97,7 +104,7 @@ class ProbeBook:
         now = self._clock.now()
         try:
             async with asyncio.timeout(self._limit_s):
-                return ProbeResult(now, await ASKING[key.kind](cloud, key))
+                return ProbeResult(now, await self._asking[key.kind](cloud, key))
         except TimeoutError:
             failure = f"no answer within {self._limit_s:g} s"
         except TpudashError as error:
@@ -147,6 +154,19 @@ async def _guest_attributes(cloud: Cloud, key: ProbeKey) -> int:
     return await _access(cloud).host_keys(key.about)
 
 
+async def _maintenance(cloud: Cloud, _: ProbeKey) -> Any:
+    return await cloud.tpu.list_maintenance()
+
+
+def _creations_in(journal: Path | None) -> Ask:
+    async def ask(cloud: Cloud, _: ProbeKey) -> Any:
+        if journal is None:
+            raise NotFoundError("there is no journal to read")
+        return await asyncio.to_thread(read_creations, journal, cloud.project)
+
+    return ask
+
+
 async def _ssh_key(_: Cloud, __: ProbeKey) -> str:
     return await asyncio.to_thread(_key_file)
 
@@ -194,4 +214,6 @@ ASKING: Final[Mapping[ProbeKind, Ask]] = {
     ProbeKind.SSH_PORT: _ssh_ports,
     ProbeKind.SSH_KEY: _ssh_key,
     ProbeKind.GUEST_ATTRIBUTES: _guest_attributes,
+    ProbeKind.MAINTENANCE: _maintenance,
+    ProbeKind.CREATIONS: _creations_in(None),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +19,6 @@ from tests.tui.factories import (
     make_run,
     make_spec,
     read_runs,
-    report_source,
 )
 from tests.unit.diagnostics.cases import BOOK, ago, check_node, check_run, event, healthy_store
 from tests.unit.diagnostics.cases import check_with as check_given
@@ -45,7 +44,6 @@ from tpudash.domain.probe import (
     ZoneOffer,
 )
 from tpudash.domain.run import RunState
-from tpudash.store.snapshot import SourceState
 
 if TYPE_CHECKING:
     from tpudash.domain.finding import Finding
@@ -273,34 +271,6 @@ def test_other_causes_are_an_error_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("payload", "verdict"),
-    [
-        ({"files": ["/dev/accel0"], "holders": [], "lock_is_stale": False}, PASS),
-        ({"files": ["/dev/accel0"], "holders": [], "lock_is_stale": True, "lock_file": "/l"}, WARN),
-        ({"files": [], "holders": []}, FAIL),
-        (None, UNKNOWN),
-    ],
-)
-def test_device_free_by_what_the_agent_found(payload: Any, verdict: Verdict) -> None:
-    entries = [] if payload is None else [event("devices", **payload)]
-    assert with_log("device_free", *entries).verdict is verdict
-
-
-@pytest.mark.parametrize(
-    ("versions", "verdict"),
-    [
-        ({"tensorflow-tpu": "2.19.1", "libtpu": "0.0.17"}, PASS),
-        ({"tensorflow-tpu": "2.19.1", "libtpu": "0.0.41"}, WARN),
-        ({"tensorflow-cpu": "2.19.1"}, WARN),
-        (None, UNKNOWN),
-    ],
-)
-def test_versions_agree(versions: Any, verdict: Verdict) -> None:
-    entries = [] if versions is None else [event("start", versions=versions)]
-    assert with_log("versions_agree", *entries).verdict is verdict
-
-
-@pytest.mark.parametrize(
     ("given", "verdict"),
     [
         ("", PASS),
@@ -312,12 +282,6 @@ def test_versions_agree(versions: Any, verdict: Verdict) -> None:
 )
 def test_tpu_address(given: str, verdict: Verdict) -> None:
     assert with_log("tpu_address", event("start", arguments={"tpu": given})).verdict is verdict
-
-
-def test_tpu_address_of_a_node_without_one() -> None:
-    assert check_run("tpu_address", make_run(), make_node(workers=())).verdict is WARN
-    assert check_run("tpu_address", make_run(), make_node()).verdict is UNKNOWN
-    assert check_run("tpu_address", make_run()).verdict is NOT_APPLICABLE
 
 
 def test_self_check_by_what_the_trainer_said() -> None:
@@ -338,21 +302,6 @@ def test_self_check_by_the_record_when_the_log_has_gone() -> None:
     assert (failed.verdict, failed.evidence) == (FAIL, "devices failed: devices: none")
     mended = event("check", -1, check="devices", verdict="ok")
     assert with_log("self_check", mended, run=run).verdict is PASS
-
-
-def test_startup_done() -> None:
-    early = make_run(state=RunState.LAUNCHING, attempts=())
-    error = line("2026 [startup] ERROR: the bundle is damaged", stream="startup")
-    assert with_log("startup_done", error, run=early).verdict is FAIL
-    assert with_log("startup_done", run=early).verdict is WARN
-    assert with_log("startup_done").verdict is PASS
-    young = make_node(create_time=ago(minutes=1))
-    store = healthy_store()
-    list_nodes(store, young, at=NOW)
-    read_runs(store, early)
-    given = gather(store, BOOK, NOW).about_run(early)
-    assert check_given("startup_done", given).verdict is UNKNOWN
-    assert check_run("startup_done", early).verdict is NOT_APPLICABLE
 
 
 def slice_of_two() -> Any:
@@ -382,30 +331,6 @@ def busy(worker: str, percent: float) -> MetricSeries:
     )
 
 
-@pytest.mark.parametrize(
-    ("series", "verdict"),
-    [
-        ((busy("0", 90.0),), PASS),
-        ((busy("0", 90.0), busy("1", 80.0)), PASS),
-        ((busy("0", 90.0), busy("1", 20.0)), WARN),
-        ((busy("0", 10.0),), WARN),
-        ((), UNKNOWN),
-    ],
-)
-def test_workers_even(series: Any, verdict: Verdict) -> None:
-    found = check_node("workers_even", make_node(), runs=(make_run(),), series={"demo-1": series})
-    assert found.verdict is verdict
-
-
-def test_host_room() -> None:
-    room = {"disk_free_bytes": 50 * 2**30, "memory_used_bytes": 1, "memory_total_bytes": 4}
-    full = {**room, "disk_free_bytes": 2**30}
-    assert with_log("host_room", event("host", **room)).verdict is PASS
-    assert with_log("host_room", event("host", **full)).verdict is WARN
-    assert with_log("host_room", event("host", **{**room, "memory_used_bytes": 4})).verdict is WARN
-    assert with_log("host_room").verdict is UNKNOWN
-
-
 def test_steps_at_risk() -> None:
     slow = make_attempt(started=ago(hours=10), updated=NOW, step=100, checkpoint_step=50)
     at_risk = make_run(attempts=(slow,), step=100, checkpoint_step=50)
@@ -420,15 +345,6 @@ def test_steps_at_risk() -> None:
     assert check_run("steps_at_risk", make_run(step=None)).verdict is UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("cap", "verdict"),
-    [(100.0, PASS), (3.3, WARN), (2.0, FAIL), (None, NOT_APPLICABLE)],
-)
-def test_cost_cap(cap: float | None, verdict: Verdict) -> None:
-    run = make_run(spec=make_spec(max_cost_usd=cap))
-    assert check_run("cost_cap", run, make_node()).verdict is verdict
-
-
 def test_price_jump() -> None:
     price = Price(0.5, "catalogue", date(2026, 12, 1), "us-central1", Scheduling.SPOT, read=NOW)
     steady = BOOK.with_catalog([("v2", "device", price)])
@@ -438,13 +354,6 @@ def test_price_jump() -> None:
     assert check_given("price_jump", replace(given, prices=steady, shared={})).verdict is PASS
     found = check_given("price_jump", replace(given, prices=jumped, shared={}))
     assert (found.verdict, "$0.25 to $0.5 per chip-hour (+100%)" in found.evidence) == (WARN, True)
-
-
-def test_clocks_agree() -> None:
-    assert check_given("clocks_agree", evidence_of(make_node())).verdict is PASS
-    ahead = evidence_of(make_node(create_time=NOW + timedelta(minutes=5)))
-    assert check_given("clocks_agree", ahead).verdict is WARN
-    assert check_given("clocks_agree", evidence_of()).verdict is UNKNOWN
 
 
 def test_zone_history_counts_what_was_tried_from_here() -> None:
@@ -475,16 +384,6 @@ def test_zone_history_of_this_session_and_of_records_needs_no_journal() -> None:
     known = answers(ProbeKind.CREATIONS, same)
     twice = check_given("zone_history", evidence_of(runs=(short,), probes=known))
     assert "us-east1-d: 1 attempt without" in twice.evidence
-
-
-def test_api_enabled() -> None:
-    assert check_given("api_enabled", evidence_of()).verdict is PASS
-    store = healthy_store()
-    detail = "Cloud TPU API has not been used in project 1 before or it is disabled."
-    report_source(store, "nodes", SourceState.FAILING, title="not allowed", detail=detail)
-    assert check_given("api_enabled", gather(store, BOOK, NOW)).verdict is FAIL
-    report_source(store, "nodes", SourceState.FAILING, title="no answer")
-    assert check_given("api_enabled", gather(store, BOOK, NOW)).verdict is UNKNOWN
 
 
 def test_every_probe_is_asked_once_and_only_of_what_is_in_question() -> None:

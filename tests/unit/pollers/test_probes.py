@@ -111,15 +111,12 @@ async def test_a_connection_that_cannot_say_is_no_answer() -> None:
 
 
 def source(store: Store, changes: list[AlarmChange] | None = None) -> ChecklistSource:
-    return ChecklistSource(
-        store,
-        FakeClock(),
-        15.0,
-        PriceBook.bundled,
-        frozenset(),
-        most_per_hour_usd=1.0,
-        on_alarm=None if changes is None else changes.append,
+    checklist = ChecklistSource(
+        store, FakeClock(), 15.0, PriceBook.bundled, frozenset(), most_per_hour_usd=1.0
     )
+    if changes is not None:
+        checklist.on_alarm = changes.append
+    return checklist
 
 
 async def test_the_checklist_runs_while_nothing_answers() -> None:
