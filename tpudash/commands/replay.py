@@ -52,7 +52,7 @@ def replay(state: CliState, file: Path, speed: float, begin: str | None, paused:
         if not len(recording):
             raise UsageError(f"{file} holds nothing to play", detail=recording.problem)
         clock = ReplayClock(SystemClock(), recording.started, recording.ended, speed)
-        player = Player(recording, clock)
+        player = Player(recording, clock, state.paths.cache_dir)
         player.seek(moment_in(recording, begin) if begin else recording.started)
         clock.pause(on=paused)
         return _show(state, player, recording)

@@ -10,14 +10,16 @@ from tpudash.store.masked import MaskedStore
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
+    from pathlib import Path
 
     from tpudash.clock import Clock
     from tpudash.store.recording_reader import Recording
     from tpudash.store.store import Store
 
 STEP_S: Final = 0.1
-AT_ONCE: Final = 200
-"""Changes that are applied before the screen has its turn."""
+TURN_S: Final = 0.03
+"""Seconds for which changes are applied before the screen has its turn."""
+AT_ONCE: Final = 20
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
 
@@ -87,53 +89,69 @@ class ReplayClock:
 class Player:
     """Keeps a store at the moment that the clock shows.
 
-    Going back means to begin again with an empty store; `replaced` is told of the new one.
+    Going back means to begin again with an empty store; `replaced` is told of the new one. What
+    can't be applied within the screen's turn is left to `run`.
 
     Args:
         recording: What is played.
         clock: The recording's own time.
+        spool: Folder for the texts of logs, or None to keep them in memory, and then fewer.
 
     Attributes:
         store: What is known at the moment that is shown.
         replaced: Is called with the new store after going back.
     """
 
-    def __init__(self, recording: Recording, clock: ReplayClock) -> None:
+    def __init__(
+        self, recording: Recording, clock: ReplayClock, spool: Path | None = None
+    ) -> None:
         self.recording = recording
         self.clock = clock
-        self.store: Store = MaskedStore()
+        self._spool = spool
+        self.store: Store = self._new_store()
         self.replaced: Callable[[Store], None] = lambda _: None
         self._played = 0
+
+    @property
+    def share_applied(self) -> float:
+        """How much of what was recorded until now is applied, from 0 to 1."""
+        wanted = self.recording.count_until(self.clock.now())
+        return min(1.0, self._played / wanted) if wanted else 1.0
 
     async def run(self) -> None:
         """Play until cancelled; at the end of the recording the last moment stays."""
         while True:
-            while not self.catch_up(AT_ONCE):
+            while not self.catch_up():
                 await self.clock.sleep(0)
             await self.clock.sleep(STEP_S)
 
-    def catch_up(self, most: int | None = None) -> bool:
-        """Apply what was recorded until now, and say whether that is all of it.
-
-        Args:
-            most: How many changes are applied at most.
-        """
+    def catch_up(self) -> bool:
+        """Apply what was recorded until now, for one turn, and say whether that is all of it."""
         wanted = self.recording.count_until(self.clock.now())
-        end = wanted if most is None else min(wanted, self._played + most)
-        first, self._played = self._played, max(self._played, end)
-        for change in self.recording.changes(first, end):
-            self.store.apply(change)
-        return end >= wanted
+        until = self.clock.monotonic() + TURN_S
+        while self._played < wanted:
+            first, self._played = self._played, min(wanted, self._played + AT_ONCE)
+            for change in self.recording.changes(first, self._played):
+                self.store.apply(change)
+            if self.clock.monotonic() >= until:
+                break
+        return self._played >= wanted
 
     def seek(self, moment: datetime) -> None:
-        """Show another moment, at once."""
+        """Show another moment, at once where it is near."""
         self.clock.move_to(moment)
         if self.recording.count_until(self.clock.now()) >= self._played:
             self.catch_up()
             return
-        self.store, self._played = MaskedStore(), 0
+        self.store, self._played = self._new_store(), 0
         self.catch_up()
         self.replaced(self.store)
+
+    def _new_store(self) -> Store:
+        store = MaskedStore()
+        if self._spool is not None:
+            store.logs.spool_in(self._spool)
+        return store
 
     def skip(self, seconds: float) -> None:
         """Go forward, or back, by seconds of the recording."""

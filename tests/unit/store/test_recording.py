@@ -36,7 +36,7 @@ from tpudash.store.changes import (
 from tpudash.store.recording import RecordedStore, Recorder
 from tpudash.store.recording_codec import CHANGES, CodecError, decode, encode
 from tpudash.store.recording_masking import without_secrets, without_secrets_in
-from tpudash.store.recording_player import Player, ReplayClock
+from tpudash.store.recording_player import TURN_S, Player, ReplayClock
 from tpudash.store.recording_reader import Recording
 from tpudash.store.snapshot import ConnectionInfo, SourceState, SourceStatus
 
@@ -329,6 +329,28 @@ def test_a_lost_loss_is_recorded_as_no_number(written: Written) -> None:
     (change,) = recording.changes(0, 9)
     assert isinstance(change, LogsArrived)
     assert change.entries[0].payload == {"event": "step", "loss": None}
+
+
+def test_a_long_way_is_gone_in_turns_so_that_keys_are_heard_meanwhile() -> None:
+    class Running(FakeClock):
+        """Each look at it takes a while."""
+
+        def monotonic(self) -> float:
+            self.move(TURN_S / 2)
+            return super().monotonic()
+
+    recording = Recording(PREEMPTION)
+    clock = ReplayClock(Running(), recording.started, recording.ended)
+    player = Player(recording, clock)
+    player.seek(recording.ended)
+    shares = [player.share_applied]
+    while not player.catch_up():
+        shares.append(player.share_applied)
+    assert len(shares) > 3
+    assert shares == sorted(shares)
+    assert shares[0] < 0.5
+    assert player.share_applied == 1.0
+    assert player.store.snapshot.runs["rough"].state == "TRAINING"
 
 
 def test_the_recorded_preemption_tells_its_story() -> None:
