@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tpudash.domain.alarm import Alarm
 from tpudash.domain.finding import Verdict
 
 if TYPE_CHECKING:
@@ -35,23 +36,6 @@ CLEARING: Final = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
-    """One alarm that is on.
-
-    Attributes:
-        since: When it was raised.
-        text: Its evidence when it was raised.
-    """
-
-    check_id: str
-    subject: str
-    title: str
-    text: str
-    advice: str
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class AlarmChange:
     """An alarm that was raised or cleared just now."""
 
@@ -62,8 +46,8 @@ class AlarmChange:
     def text(self) -> str:
         """One line for a notice or a log."""
         alarm = self.alarm
-        name = "" if alarm.subject == "project" else f"{alarm.subject}: "
-        return f"{name}{alarm.text}" if self.is_on else f"over: {name}{alarm.title.lower()}"
+        words = alarm.text if self.is_on else f"{alarm.title} again"
+        return f"{'' if self.is_on else 'over: '}{alarm.place}{words}"
 
 
 class AlarmBook:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from tpudash.domain.alarm import Alarm
     from tpudash.domain.control import Control
     from tpudash.domain.finding import Finding
     from tpudash.domain.life import NodeLife
@@ -106,6 +107,14 @@ class FindingsMade:
 
 
 @dataclass(frozen=True, slots=True)
+class AlarmChanged:
+    """An alarm about money was raised or is over."""
+
+    alarm: Alarm
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OperationChanged:
     """One operation moved on."""
 
@@ -144,6 +153,7 @@ Change: TypeAlias = (
     | CurvesRemembered
     | PastRead
     | FindingsMade
+    | AlarmChanged
     | OperationChanged
     | ControlChanged
     | SourceReported
@@ -170,6 +180,7 @@ class ChangeSet:
     series: frozenset[str] = frozenset()
     logs: int = 0
     findings: bool = False
+    alarms: bool = False
     connection: bool = False
     control: bool = False
     past: bool = False
@@ -186,6 +197,7 @@ class ChangeSet:
                 self.series,
                 self.logs,
                 self.findings,
+                self.alarms,
                 self.connection,
                 self.control,
                 self.past,
@@ -203,6 +215,7 @@ class ChangeSet:
             series=self.series | later.series,
             logs=self.logs + later.logs,
             findings=self.findings or later.findings,
+            alarms=self.alarms or later.alarms,
             connection=self.connection or later.connection,
             control=self.control or later.control,
             past=self.past or later.past,

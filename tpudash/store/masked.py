@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudash.domain.masking import masked_in, without_addresses, without_names
 from tpudash.store.changes import (
+    AlarmChanged,
     Change,
     ChangeSet,
     Connected,
@@ -48,6 +49,14 @@ class MaskedStore(Store):
             known = replace(known, runs=tuple(_without_accounts(run, names) for run in known.runs))
         elif isinstance(known, FindingsMade):
             known = FindingsMade(_without_names_in(known, account_names(self.snapshot)))
+        elif isinstance(known, AlarmChanged):
+            names = account_names(self.snapshot)
+            alarm = replace(
+                known.alarm,
+                text=without_names(known.alarm.text, names),
+                advice=without_names(known.alarm.advice, names),
+            )
+            known = replace(known, alarm=alarm)
         return super().apply(known)
 
 
@@ -120,6 +129,17 @@ def _(change: FindingsMade) -> FindingsMade:
             for one in change.findings
         )
     )
+
+
+@masked.register
+def _(change: AlarmChanged) -> AlarmChanged:
+    alarm = replace(
+        change.alarm,
+        subject=without_addresses(change.alarm.subject),
+        text=without_addresses(change.alarm.text),
+        advice=without_addresses(change.alarm.advice),
+    )
+    return replace(change, alarm=alarm)
 
 
 @masked.register

@@ -17,7 +17,18 @@ from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_
 
 import msgspec
 
-from tpudash.domain import control, failure, finding, life, log, metric, node, operation, request
+from tpudash.domain import (
+    alarm,
+    control,
+    failure,
+    finding,
+    life,
+    log,
+    metric,
+    node,
+    operation,
+    request,
+)
 from tpudash.domain import run as runs
 from tpudash.store import changes, past, snapshot, training_curve
 from tpudash.store.changes import Change
@@ -25,7 +36,7 @@ from tpudash.store.changes import Change
 Reader: TypeAlias = Callable[[Any], Any]
 CHANGES: Final[Mapping[str, type[Any]]] = {kind.__name__: kind for kind in get_args(Change)}
 _MODULES: Final = (
-    *(control, failure, finding, life, log, metric, node, operation, request, runs),
+    *(alarm, control, failure, finding, life, log, metric, node, operation, request, runs),
     *(changes, past, snapshot, training_curve),
 )
 _NAMES: Final[dict[str, Any]] = {

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
+    from tpudash.domain.alarm import Alarm
     from tpudash.domain.control import Control
     from tpudash.domain.finding import Finding
     from tpudash.domain.life import NodeLife, ReadySpan
@@ -137,6 +138,7 @@ class Snapshot:
     Attributes:
         unreachable: Locations whose nodes are unknown now, with when that was first seen.
         lives: Lives of nodes that this machine remembers, those that are over included.
+        alarms: Alarms about money that are on, oldest first.
         operations: Operations of this session and those taken up from the journal, by id.
         control: Who may change the project, or None where that is not shared out.
     """
@@ -150,6 +152,7 @@ class Snapshot:
     runs: Mapping[str, Run] = field(default_factory=dict)
     lives: tuple[NodeLife, ...] = ()
     findings: tuple[Finding, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
     operations: Mapping[str, OperationProgress] = field(default_factory=dict)
     unreachable: Mapping[str, datetime] = field(default_factory=dict)
     control: Control | None = None

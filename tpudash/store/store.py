@@ -14,6 +14,7 @@ from tpudash.domain.life import ReadySpan
 from tpudash.domain.node import NodeState
 from tpudash.store.changes import (
     NOTHING,
+    AlarmChanged,
     Change,
     ChangeSet,
     Connected,
@@ -209,6 +210,15 @@ class Store:
             return NOTHING
         self.snapshot = replace(self.snapshot, findings=change.findings)
         return ChangeSet(findings=True)
+
+    @_apply.register
+    def _(self, change: AlarmChanged) -> ChangeSet:
+        others = tuple(one for one in self.snapshot.alarms if one.key != change.alarm.key)
+        alarms = (*others, change.alarm) if change.is_on else others
+        if alarms == self.snapshot.alarms:
+            return NOTHING
+        self.snapshot = replace(self.snapshot, alarms=alarms)
+        return ChangeSet(alarms=True)
 
     @_apply.register
     def _(self, change: OperationChanged) -> ChangeSet:

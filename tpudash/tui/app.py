@@ -13,6 +13,7 @@ from tpudash.config.keymap import canonical_key, resolve_keymap
 from tpudash.tui.action import Situation
 from tpudash.tui.actions import ACTIONS, find_action
 from tpudash.tui.acts import Acts, OperatorPorts, control_words, holder_words
+from tpudash.tui.alarms import AlarmNotices
 from tpudash.tui.background import Background
 from tpudash.tui.handlers import Handlers, copy_text
 from tpudash.tui.pane import HostApp, ViewContext, ViewOptions
@@ -97,7 +98,10 @@ class TpudashApp(HostApp, inherit_bindings=False):
         self.main = MainScreen(
             self, create_panes(self.settings.panes), self.keymap, project=self.settings.project
         )
-        self.stage = Stage(self, self.main, self._update_footer, self._control_changed)
+        notices = AlarmNotices(self)
+        self.stage = Stage(
+            self, self.main, self._update_footer, self._control_changed, notices.look
+        )
         self._had_control = True
         self._handlers = Handlers(self, self._acts).table()
         ScrollBar.renderer = SolidScrollBarRender

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tpudash.tui.action import Offer
+from tpudash.tui.alarms import AlarmNotices
 from tpudash.tui.app import TpudashApp
 from tpudash.tui.handlers import Handlers
 from tpudash.tui.panes import create_panes
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 SHORT_S: Final = 30.0
 LONG_S: Final = 600.0
+SOUGHT: Final = 0.98
+"""From which share on a moment counts as reached; a recording that runs is always a bit ahead."""
 
 
 class PlayerPort(Protocol):
@@ -34,6 +37,11 @@ class PlayerPort(Protocol):
     @property
     def clock(self) -> Any:
         """The recording's clock: `now`, `speed`, `is_paused`, `is_over`, `pause`."""
+        ...
+
+    @property
+    def share_applied(self) -> float:
+        """How much of what was recorded until now is shown, from 0 to 1."""
         ...
 
     replaced: Callable[[Store], None]
@@ -112,8 +120,16 @@ class ReplayApp(TpudashApp):
     def _show_place(self) -> None:
         clock = self._player.clock
         now: datetime = clock.now()
+        share = self._player.share_applied
+        if share < SOUGHT:
+            self.main.status.mode = f"REPLAY {now:%m-%d %H:%M:%S} SEEKING {share:.0%}"
+            self._tick_status(now)
+            return
         state = "END" if clock.is_over else "PAUSED" if clock.is_paused else f"x{clock.speed:g}"
         self.main.status.mode = f"REPLAY {now:%m-%d %H:%M:%S} {state}"
+        self._tick_status(now)
+
+    def _tick_status(self, now: datetime) -> None:
         if self.main.is_mounted:
             self.main.status.tick(now)
 
@@ -125,7 +141,10 @@ class ReplayApp(TpudashApp):
         self.context.store, self.context.held, self.context.subject = store, None, None
         panes = create_panes(self.settings.panes)
         self.main = MainScreen(self, panes, self.keymap, project=self.settings.project)
-        self.stage = Stage(self, self.main, self._update_footer, self._control_changed)
+        notices = AlarmNotices(self)
+        self.stage = Stage(
+            self, self.main, self._update_footer, self._control_changed, notices.look
+        )
         self._handlers = {**Handlers(self, None).table(), **self._replay_handlers()}
         self._show_main()
         self.stage.open()

@@ -21,6 +21,7 @@ class Stage:
     Args:
         connected: Is called when the connection says what it is.
         control_changed: Is called when control of the project changed hands.
+        alarms_changed: Is called when an alarm about money was raised or is over.
     """
 
     def __init__(
@@ -29,11 +30,13 @@ class Stage:
         main: MainScreen,
         connected: Callable[[], None],
         control_changed: Callable[[], None],
+        alarms_changed: Callable[[], None],
     ) -> None:
         self._host = host
         self._main = main
         self._connected = connected
         self._control_changed = control_changed
+        self._alarms_changed = alarms_changed
         self._feed: ChangeFeed | None = None
         self._held = NOTHING
         self._held_count = 0
@@ -62,6 +65,8 @@ class Stage:
             self._connected()
         if changes.control:
             self._control_changed()
+        if changes.alarms:
+            self._alarms_changed()
 
     def tick(self) -> None:
         """Move ages and dollars on; while paused, only the status line and the operations."""

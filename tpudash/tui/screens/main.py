@@ -16,6 +16,7 @@ from textual.widgets import Input
 from tpudash.store.changes import NOTHING, ChangeSet
 from tpudash.tui.arrangement import arrange
 from tpudash.tui.pane import Pane, PaneId
+from tpudash.tui.widgets.alarm_strip import AlarmStrip
 from tpudash.tui.widgets.footer import KeyFooter
 from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.nodes_pane import NodesPane
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from tpudash.tui.pane import HostApp, Subject
 
-NODES_LEAST_ROWS = 6
+NODES_LEAST_ROWS = 7
 NODES_MOST_SHARE = 0.45
 
 
@@ -77,6 +78,7 @@ class MainScreen(Screen[None]):
         self.status = StatusLine(host, project=project)
         self.trouble = TroubleLine(host)
         self.wall = WallHeader(host) if host.context.options.is_watch else None
+        self.alarms = None if host.context.options.is_watch else AlarmStrip(host)
         self.strip = OperationsStrip(host)
         self.footer = KeyFooter(host, keymap)
         first = next(iter(panes))
@@ -92,6 +94,8 @@ class MainScreen(Screen[None]):
         yield self.trouble
         if self.wall is not None:
             yield self.wall
+        if self.alarms is not None:
+            yield self.alarms
         with Vertical(id="body"):
             if PaneId.NODES in self.panes:
                 yield self.panes[PaneId.NODES]
@@ -143,6 +147,8 @@ class MainScreen(Screen[None]):
             self._tick_trouble(self._host.context.now())
         if self.wall is not None:
             self.wall.apply(changes)
+        if changes.alarms:
+            self._tick_alarms(self._host.context.now())
         for pane_id, pane in self.panes.items():
             if pane.display:
                 pane.apply(changes)
@@ -163,12 +169,17 @@ class MainScreen(Screen[None]):
         """Move on what goes on even while the display is paused."""
         self.status.tick(now)
         self._tick_trouble(now)
+        self._tick_alarms(now)
         self.strip.tick(now)
         if self.wall is not None:
             self.wall.tick(now)
 
     def _tick_trouble(self, now: datetime) -> None:
         if self.trouble.tick(now):
+            self._arrange()
+
+    def _tick_alarms(self, now: datetime) -> None:
+        if self.alarms is not None and self.alarms.tick(now):
             self._arrange()
 
     def select(self, subject: Subject | None) -> None:
@@ -211,6 +222,7 @@ class MainScreen(Screen[None]):
         size = self._host.size
         view = self._view
         rows = size.height - self.trouble.wanted_rows
+        rows -= self.alarms.wanted_rows if self.alarms is not None else 0
         if self.wall is not None:
             self.wall.fit(size)
             self.status.shows_clock = not self.wall.is_large

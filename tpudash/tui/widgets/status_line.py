@@ -107,7 +107,7 @@ class StatusLine(Widget):
         """Move the age of the data on."""
         clock = [_Part(f" {now:%H:%M:%S} UTC ", Style())] if self.shows_clock else []
         right = [*clock, self._age(now), self._rate()]
-        left = [*self._badges(), *self._places()]
+        left = [*self._badges(), *self._alarms(), *self._places()]
         right_width = max(RIGHT_LEAST, _length(right))
         width = self.size.width - right_width
         while left and _length(left) > width and any(part.rank for part in left):
@@ -143,6 +143,14 @@ class StatusLine(Widget):
         if self._trouble:
             parts.append(_Part(f" {self._trouble} ", self._style("chart-bad", bold=True)))
         return parts
+
+    def _alarms(self) -> list[_Part]:
+        """Return how many alarms about money are on; what they say stands below."""
+        count = len(self.context.store.snapshot.alarms)
+        if not count:
+            return []
+        words = f" {self._host.mark_of('ALARM')} {count} alarm{'s' * (count > 1)}"
+        return [_Part(words, self._style("chart-warn", bold=True))]
 
     def _badge(self, word: str, variable: str) -> _Part:
         return _Part(f" {word} ", self._style(variable, bold=True) + Style(reverse=True))

@@ -14,6 +14,7 @@ from tpudash.store.snapshot import NODES
 from tpudash.tui.alarms import Alarm, AlarmBook, is_old
 from tpudash.tui.looks import look_of
 from tpudash.tui.spending import Spending, spending
+from tpudash.tui.widgets.alarm_strip import alarm_rows
 from tpudash.tui.widgets.big_text import ROWS, big
 from tpudash.tui.widgets.span_view import Span, Spans, SpanView, cut_spans
 from tpudash.wording import format as fmt
@@ -88,12 +89,7 @@ class WallHeader(SpanView):
     def _draw_rows(self, width: int, height: int) -> list[Spans]:
         now = self.context.now()
         rows = self._large_rows(now, width) if self._is_large else []
-        room = height - len(rows)
-        shown = self._alarms[:room]
-        for at, alarm in enumerate(shown):
-            more = len(self._alarms) - room if at == room - 1 else 0
-            rows.append(self._alarm_row(alarm, now, width, more))
-        return rows
+        return [*rows, *alarm_rows(self._host, self._alarms, width, height - len(rows))]
 
     def _large_rows(self, now: datetime, width: int) -> list[Spans]:
         plain = self.context.options.ascii
@@ -139,13 +135,3 @@ class WallHeader(SpanView):
         else:
             data = Span(f"data {fmt.duration(age)} old", "muted")
         return (project,), tuple(states) or (Span("no runs", "muted"),), (data,)
-
-    def _alarm_row(self, alarm: Alarm, now: datetime, width: int, more: int) -> Spans:
-        look = look_of(alarm.state)
-        tail = f"  +{more} more" if more > 0 else ""
-        words = (
-            Span(f" {self._host.mark_of(look)} {safe_text(alarm.state, 24)} ", look.variable, True),
-            Span(f"{fmt.age(alarm.since, now, step=5)}  ", "muted"),
-            Span(safe_text(alarm.text, 400), "", True),
-        )
-        return (*cut_spans(words, width - cell_len(tail)), Span(tail, "muted"))
