@@ -69,6 +69,12 @@ class PtyScreen:
         """Send keys as a terminal would."""
         self.child.send(keys)
 
+    def resize(self, rows: int, columns: int) -> None:
+        """Make the terminal so large, which may be nothing at all."""
+        self.child.setwinsize(rows, columns)
+        with self._lock:
+            self._screen.resize(max(1, rows), max(1, columns))
+
     def wait_for(self, pattern: re.Pattern[str] | str, *, within: float = 20) -> None:
         """Wait until the screen shows a text or matches a pattern."""
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Line(Widget):
-    """A single line; what does not fit is cut off."""
+    """A single line that ends in an ellipsis where it is cut, unless its style has it wrap."""
 
     DEFAULT_CSS = """
-    Line { height: 1; width: 1fr; }
+    Line { height: 1; width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
@@ -31,12 +31,10 @@ class Line(Widget):
 
     def show(self, text: Text) -> bool:
         """Show another text; returns whether anything had to be repainted."""
-        text.no_wrap = True
-        text.overflow = "ellipsis"
         before, self._text = self._text, text
         if text.plain == before.plain and text.spans == before.spans:
             return False
-        changed = _changed_cells(before, text)
+        changed = None if self.size.height > 1 else _changed_cells(before, text)
         if changed is None:
             self.refresh()
         else:

@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 
     from tpudash.store.changes import ChangeSet
 
-_FRAME_ROWS = 3
-"""Title, heading and note line."""
+_FRAME_ROWS = 2
+"""Title and heading."""
+_WIDE = 120
+_HIGH = 12
+"""A narrow terminal of so many rows has a second one for the note, which says what to do next."""
 
 
 class NodesPane(Pane):
@@ -57,8 +60,9 @@ class NodesPane(Pane):
     DEFAULT_CSS = """
     NodesPane {
         layout: vertical;
-        & > #nodes-empty { height: 1fr; padding: 0 1; color: $foreground 70%; display: none; }
-        & > #nodes-note { color: $foreground 80%; padding: 0 1; }
+        & > Line { padding: 0 1; text-wrap: wrap; }
+        & > #nodes-empty { height: 1fr; color: $foreground 70%; display: none; }
+        & > #nodes-note { color: $foreground 80%; }
     }
     """
 
@@ -111,7 +115,12 @@ class NodesPane(Pane):
     @property
     def wanted_height(self) -> int:
         """Rows that the pane would like to have."""
-        return len(self.table.row_keys) + _FRAME_ROWS
+        return len(self.table.row_keys) + _FRAME_ROWS + self._note_rows
+
+    @property
+    def _note_rows(self) -> int:
+        columns, rows = self.app.size
+        return 2 if columns < _WIDE and rows >= _HIGH else 1
 
     @property
     def selected(self) -> RowFacts | None:
@@ -135,6 +144,7 @@ class NodesPane(Pane):
 
     def on_resize(self, event: events.Resize) -> None:
         """Show the columns that fit."""
+        self.query_one("#nodes-note").styles.height = self._note_rows
         self._fit_columns(event.size.width)
 
     def apply(self, changes: ChangeSet) -> None:
