@@ -142,6 +142,10 @@ class Engine(Protocol):
         """Say whether no weight is NaN or infinite, so that the state is worth saving."""
         ...
 
+    def input_facts(self) -> dict[str, Any]:
+        """Return how the input is read: source, cached, prefetch, parallel_map."""
+        ...
+
     def flops_per_example(self) -> int:
         """Return the floating-point operations of training on one example."""
         ...

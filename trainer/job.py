@@ -107,7 +107,9 @@ class Job:
             return step
         flops = engine.flops_per_example()
         message = "tracing the training step"
-        self._events.emit("stage", message, stage="trace", flops_per_example=flops)
+        self._events.emit(
+            "stage", message, stage="trace", flops_per_example=flops, input=engine.input_facts()
+        )
         engine.start(step)
         profiler = Profiler(
             profiled_steps(self._config.profile),

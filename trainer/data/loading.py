@@ -51,6 +51,17 @@ class TrainingData(Protocol):
         ...
 
 
+def input_facts(data: TrainingData) -> dict[str, Any]:
+    """Return how training data reaches the steps; every source ends in `memory.finish`."""
+    is_in_memory = not data.files
+    return {
+        "source": "memory" if is_in_memory else "files",
+        "cached": is_in_memory,
+        "prefetch": True,
+        "parallel_map": True,
+    }
+
+
 def load(
     config: Config, *, hosts: int = 1, warn: Callable[[str], None] = lambda _: None
 ) -> tuple[TrainingData, EvaluationData]:

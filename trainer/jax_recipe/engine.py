@@ -196,6 +196,10 @@ class JaxEngine:
         weights = jax.tree.leaves(devices.from_here(self._loop.state.weights))
         return all(bool(np.isfinite(each).all()) for each in weights)
 
+    def input_facts(self) -> dict[str, Any]:
+        """Return how the input is read: arrays in memory, one batch ahead, by one thread."""
+        return {"source": "memory", "cached": True, "prefetch": True, "parallel_map": False}
+
     def flops_per_example(self) -> int:
         """Return the floating-point operations of training on one example."""
         return model.flops_per_example(self._spec)

@@ -44,6 +44,13 @@ def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str)
     assert "result will differ" not in str(second["warning"])
     assert digest(second) == digest(straight)
     assert second["finish"][0]["metrics"] == straight["finish"][0]["metrics"]
+    (trace,) = (one for one in second["stage"] if one["stage"] == "trace")
+    assert trace["input"] == {
+        "source": "files" if source == "streamed" else "memory",
+        "cached": source != "streamed",
+        "prefetch": True,
+        "parallel_map": True,
+    }
 
 
 @pytest.mark.slow
