@@ -1,14 +1,17 @@
-"""Several projects at once: joined where they are looked at, and only the first is operated."""
+"""Several projects at once: joined where they are looked at, each operated by itself."""
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.cloud import tpu_v2
+from google.cloud.logging_v2 import types as logging_types
 
 from tests.contract.command_line import CommandLine
-from tests.contract.fake_google import TPU, FakeGoogle, FastClock, fake_google, refusal
+from tests.contract.fake_google import LOGGING, TPU, FakeGoogle, FastClock, fake_google, refusal
 from tpudash.config.settings import Settings
 from tpudash.errors import NotAllowedError
 from tpudash.gateways.connection import Connection, ConnectionOptions
@@ -31,6 +34,7 @@ class Projects:
         self.fake = fake
         fake.on(LIST, self._nodes)
         fake.on(REQUESTS, self._requests)
+        fake.on(f"{TPU}/GetNode", self._node)
 
     def _open(self, parent: str) -> str:
         project = parent.split("/")[1]
@@ -42,6 +46,10 @@ class Projects:
         project = self._open(request.parent)
         name = f"projects/{project}/locations/us-east1-{project[-1]}/nodes/n"
         return tpu_v2.ListNodesResponse(nodes=[tpu_v2.Node(name=name, state="READY")])
+
+    def _node(self, request: Any) -> Any:
+        self._open(request.name)
+        return tpu_v2.Node(name=request.name, state="READY")
 
     def _requests(self, request: Any) -> Any:
         project = self._open(request.parent)
@@ -108,8 +116,7 @@ async def test_nodes_of_a_project_that_falls_silent_are_kept(projects: Projects)
         assert len(store.snapshot.nodes) == 2, "silence is not absence"
         assert "projects/team-c" in store.snapshot.unreachable
         assert not store.snapshot.tombstones
-        assert cloud.own is not None
-        assert len((await cloud.own.tpu.list_nodes()).nodes) == 1
+        assert len((await cloud.of("team-b").tpu.list_nodes()).nodes) == 1
         projects.closed.add("team-b")
         with pytest.raises(NotAllowedError):
             await cloud.tpu.list_nodes()
@@ -117,8 +124,78 @@ async def test_nodes_of_a_project_that_falls_silent_are_kept(projects: Projects)
         await connection.close()
 
 
-async def test_only_the_first_is_operated(projects: Projects, tmp_path: Path) -> None:
+async def test_what_is_named_is_operated_where_it_is(projects: Projects, tmp_path: Path) -> None:
     command = CommandLine(tmp_path, projects.fake.endpoint, "team-b,team-c")
     own = await command("delete", "n", "--dry-run")
     assert own.is_refusal(1), "it is not ours; if team-c counted, it would be ambiguous"
     assert "only by full name" in own.err
+    name = "projects/team-c/locations/us-east1-c/nodes/n"
+    named = (await command("delete", name, "--dry-run", "--json")).items[0]["plan"]
+    assert {step["target"] for step in named["steps"]} == {name}
+    both = await command("delete", name, name.replace("team-c", "team-b"), "--dry-run")
+    assert both.is_refusal(2)
+    assert "one project at a time" in both.err
+    assert (await command("resume", "nothing", "--dry-run")).is_refusal(4)
+    projects.closed.add("team-c")
+    unknown = await command("resume", "nothing", "--dry-run")
+    assert unknown.is_refusal(3), "what may be in a project that is closed is not known to be gone"
+
+
+def entry(request: Any, minute: int) -> Any:
+    """Return a line of the project that is read."""
+    (resource,) = request.resource_names
+    return logging_types.LogEntry(
+        log_name=f"{resource}/logs/x",
+        insert_id=f"{resource}-{minute}",
+        text_payload=f"{resource} {minute}",
+        timestamp=datetime(2026, 12, 1, 8, minute, tzinfo=UTC),
+    )
+
+
+async def followed(logs: Any) -> None:
+    """Follow a log to its end."""
+    async with asyncio.timeout(20):
+        async for _ in logs.tail("x"):
+            pass
+
+
+async def test_logs_of_all_are_one_and_a_closed_one_says_so(projects: Projects) -> None:
+    def listed(request: Any) -> Any:
+        resource = projects._open(f"{request.resource_names[0]}/locations/-")
+        minutes = (1, 3) if resource == "team-b" else (2, 4)
+        found = [entry(request, minute) for minute in minutes]
+        found.sort(key=lambda one: one.timestamp, reverse=request.order_by.endswith("desc"))
+        return logging_types.ListLogEntriesResponse(entries=found)
+
+    async def tailed(request: Any) -> AsyncIterator[Any]:
+        projects._open(f"{request.resource_names[0]}/locations/-")
+        yield logging_types.TailLogEntriesResponse(entries=[entry(request, 5)])
+        await asyncio.get_running_loop().create_future()
+
+    projects.fake.on(f"{LOGGING}/ListLogEntries", listed)
+    projects.fake.tail = tailed
+    options = ConnectionOptions(
+        project="team-b", more_projects=("team-c",), endpoint=projects.fake.endpoint
+    )
+    connection = Connection(options, clock=FastClock())
+    try:
+        logs = (await connection.cloud()).logging
+        newest = await logs.list_entries("x", newest_first=True, limit=3)
+        assert [one.timestamp.minute for one in newest] == [4, 3, 2]
+        seen: set[str] = set()
+        async with asyncio.timeout(20):
+            async for batch in logs.tail("x"):
+                seen |= {one.text for one in batch.entries}
+                if {"projects/team-b 5", "projects/team-c 5"} <= seen:
+                    break
+        projects.closed.add("team-c")
+        *read, told = await logs.list_entries("x")
+        assert [one.timestamp.minute for one in read] == [1, 3]
+        assert "log of project team-c can't be read" in told.text
+        projects.closed.add("team-b")
+        with pytest.raises(NotAllowedError):
+            await logs.list_entries("x")
+        with pytest.raises(NotAllowedError):
+            await followed(logs)
+    finally:
+        await connection.close()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         SupervisionWish,
     )
     from tpudash.operations.service import Operations
+    from tpudash.operations.several import SeveralProjects
 
 
 class LazyOperations:
@@ -26,7 +27,7 @@ class LazyOperations:
         self._parts = parts
 
     @cached_property
-    def _room(self) -> Operations:
+    def _room(self) -> Operations | SeveralProjects:
         from tpudash.commands.operating import operations_for_screen
 
         return operations_for_screen(self._parts)

@@ -30,6 +30,7 @@ from tpudash.operations.journal import Journal
 from tpudash.operations.owner import label_value
 from tpudash.operations.payload import DeletePayload, LaunchPayload, ResumePayload
 from tpudash.operations.service import Operations, OperationsOptions
+from tpudash.operations.several import SeveralProjects
 from tpudash.store.changes import OperationChanged
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
-    from tpudash.domain.node import Node
+    from tpudash.domain.node import Node, Scheduling
     from tpudash.domain.operation import OperationProgress, Plan
     from tpudash.domain.request import QueuedResource
     from tpudash.gateways.protocols import Cloud
     from tpudash.operations.course import Connecting
+    from tpudash.operations.desk import Rate
 
-    MakePlan = Callable[[Operations], Awaitable[Plan]]
+    MakePlan = Callable[[Operations | SeveralProjects], Awaitable[Plan]]
     Report = Callable[[OperationProgress], None]
 
 ACCEPTED_STEP: Final = 2
@@ -52,46 +54,59 @@ ACCEPTED_STEP: Final = 2
 LOOK_EVERY_S: Final = 0.4
 
 
-class OwnProject:
-    """A connector that gives the first project alone: others are looked at and not touched."""
+class OneProject:
+    """A connector that gives one project alone, the first if none is named."""
 
-    def __init__(self, connector: Connecting) -> None:
+    def __init__(self, connector: Connecting, project: str | None) -> None:
         self._connector = connector
+        self._project = project
 
     async def cloud(self) -> Cloud:
-        """Return the gateways to the first project."""
-        cloud = await self._connector.cloud()
-        return cloud.own or cloud
+        """Return the gateways to the project."""
+        return (await self._connector.cloud()).of(self._project)
 
 
-def operations_for_screen(parts: ScreenParts) -> Operations:
+def operations_for_screen(parts: ScreenParts) -> Operations | SeveralProjects:
     """Return the operations room of a console; its progress goes to the screen's store."""
-    settings = parts.state.settings
 
     def report(progress: OperationProgress) -> None:
         parts.store.apply(OperationChanged(progress))
 
-    return Operations(
-        OwnProject(parts.link),
-        Journal(parts.state.paths.state_dir, parts.clock),
-        rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, parts.prices),
-        report=report,
-        owner=owner_of(settings),
-        options=_options(settings),
-    )
+    def rate(kind: str, zone: str, scheduling: Scheduling) -> float | None:
+        return hourly_rate(kind, zone, scheduling, parts.prices)
+
+    journal = Journal(parts.state.paths.state_dir, parts.clock)
+    return _rooms(parts.state.settings, parts.link, journal, rate, report)
 
 
-def operations_of_command(session: Session, report: Report) -> Operations:
+def operations_of_command(session: Session, report: Report) -> Operations | SeveralProjects:
     """Return the operations room of one command; `report` hears of its progress."""
-    settings = session.settings
-    return Operations(
-        OwnProject(session.connection),
-        Journal(session.state.paths.state_dir, session.clock),
-        rate=lambda kind, zone, scheduling: hourly_rate(kind, zone, scheduling, session.prices),
-        report=report,
-        owner=owner_of(settings),
-        options=_options(settings),
-    )
+
+    def rate(kind: str, zone: str, scheduling: Scheduling) -> float | None:
+        return hourly_rate(kind, zone, scheduling, session.prices)
+
+    journal = Journal(session.state.paths.state_dir, session.clock)
+    return _rooms(session.settings, session.connection, journal, rate, report)
+
+
+def _rooms(
+    settings: Settings, connector: Connecting, journal: Journal, rate: Rate, report: Report
+) -> Operations | SeveralProjects:
+    """Return the operations room, over those of each project where several are named."""
+
+    def room(project: str | None) -> Operations:
+        return Operations(
+            OneProject(connector, project),
+            journal,
+            rate=rate,
+            report=report,
+            owner=owner_of(settings),
+            options=_options(settings),
+        )
+
+    if len(settings.projects) < 2:
+        return room(None)
+    return SeveralProjects({project: room(project) for project in settings.projects})
 
 
 def operate(

@@ -197,8 +197,9 @@ async def take_up(parts: ScreenParts, operations: OperationsPort) -> None:
         await operations.reconcile()
     except TpudashError as error:
         logger.info("what was left behind could not be looked at: %s", error)
-    now = parts.clock.now()
-    for one in operations.left_behind(store.snapshot.connection.project):
+    now, connection = parts.clock.now(), store.snapshot.connection
+    projects = connection.projects or (connection.project,)
+    for one in (one for project in projects for one in operations.left_behind(project)):
         is_ours = store.snapshot.control.is_ours
         is_loose = one.state is OperationState.INTERRUPTED
         if is_loose and is_ours and now - one.updated < TAKEN_UP_BY_ITSELF:

@@ -44,7 +44,9 @@ class Session:
         """Return the runs that were begun on this machine."""
         from tpudash.pollers.known_runs import KnownRuns
 
-        return KnownRuns(self.state.paths.journal_file).specs(self.cloud.project)
+        known = KnownRuns(self.state.paths.journal_file)
+        projects = self.cloud.projects or (self.cloud.project,)
+        return tuple(spec for project in projects for spec in known.specs(project))
 
     @property
     def history(self) -> NodeHistory:

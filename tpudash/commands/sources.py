@@ -17,12 +17,14 @@ from tpudash.pollers.memory import MemorySource
 from tpudash.pollers.poller_set import PollerSet, Tools
 from tpudash.pollers.prices import PricesSource
 from tpudash.pollers.run_reader import RunReader
+from tpudash.store.changes import AlarmChanged
 from tpudash.store.history import History
 from tpudash.store.history_collector import Collector
 from tpudash.store.snapshot import NODES
 
 if TYPE_CHECKING:
     from tpudash.commands.screen import ScreenParts
+    from tpudash.cost.alarms import AlarmChange
     from tpudash.domain.run import Run
     from tpudash.gateways.protocols import BucketGateway, Cloud
     from tpudash.pollers.source import LocalSource, Source
@@ -48,7 +50,11 @@ class RunsOfScreen:
         reading = await self._reader_of(cloud.bucket).read(
             NodeListing(tuple(snapshot.nodes.values()), tuple(snapshot.unreachable)),
             RequestListing(tuple(snapshot.requests.values())),
-            known=self._known.specs(cloud.project),
+            known=[
+                spec
+                for project in cloud.projects or (cloud.project,)
+                for spec in self._known.specs(project)
+            ],
             buckets=[bucket] if bucket else [],
             nodes_as_of=snapshot.sources[NODES].last_success,
         )
@@ -67,7 +73,6 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
     intervals = parts.state.settings.intervals
     random = Random()  # noqa: S311 - spreads questions in time, guards nothing
     tools = Tools(parts.store, parts.link, parts.clock, random)
-    actions = ACTIONS if parts.is_operator else frozenset()
     parts.take_prices(known_prices(parts.state))
     more: list[Source | LocalSource] = [
         PricesSource(
@@ -79,16 +84,28 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
         ),
         HistorySource(parts.store, node_history(parts.state)),
         _memory(parts),
-        ChecklistSource(
-            parts.store,
-            parts.clock,
-            intervals.checklist,
-            lambda: parts.prices,
-            actions,
-            most_per_hour_usd=parts.state.settings.alarm_per_hour_usd,
-        ),
+        _checklist(parts),
     ]
     return PollerSet(tools, intervals, RunsOfScreen(parts), more)
+
+
+def _checklist(parts: ScreenParts) -> ChecklistSource:
+    """Return the checklist of this screen, which tells the store of alarms about money."""
+
+    def tell(change: AlarmChange) -> None:
+        parts.store.apply(AlarmChanged(change.alarm, change.is_on))
+
+    checklist = ChecklistSource(
+        parts.store,
+        parts.clock,
+        parts.state.settings.intervals.checklist,
+        lambda: parts.prices,
+        ACTIONS if parts.is_operator else frozenset(),
+        most_per_hour_usd=parts.state.settings.alarm_per_hour_usd,
+        journal=parts.state.paths.journal_file,
+    )
+    checklist.on_alarm = tell
+    return checklist
 
 
 def _memory(parts: ScreenParts) -> MemorySource:

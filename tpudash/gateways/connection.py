@@ -23,13 +23,12 @@ from tpudash.gateways.shells import GcloudShells, LocalShells
 from tpudash.gateways.tpu import GoogleTpu
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from random import Random
 
     from tpudash.clock import Clock
     from tpudash.domain.shell import ShellPort
     from tpudash.gateways.clients import Dial
-    from tpudash.gateways.protocols import BucketGateway, MonitoringGateway, TpuGateway
+    from tpudash.gateways.protocols import BucketGateway
 
 ANSWER_S: Final = 1.2
 """How long an endpoint may take to say what it is, so that a command fails within 2 s in all."""
@@ -130,13 +129,23 @@ class Connection:
     def _gateways(
         self, clients: Clients, project: str, is_emulator: bool, account: str | None
     ) -> Cloud:
+        def of(one: str) -> Cloud:
+            return self._of_project(clients, one, is_emulator=is_emulator, account=account)
+
+        own = of(project)
+        more = [of(one) for one in self._options.more_projects if one != project]
+        return _joined((own, *more), self._clock) if more else own
+
+    def _of_project(
+        self, clients: Clients, project: str, *, is_emulator: bool, account: str | None
+    ) -> Cloud:
         caller = self._caller(project)
         bucket: BucketGateway = Buckets(clients, caller, project)
         if self._options.read_only:
             from tpudash.gateways.read_only import ReadOnlyBucket
 
             bucket = ReadOnlyBucket(bucket)
-        own = Cloud(
+        return Cloud(
             project=project,
             tpu=GoogleTpu(clients, caller, project, self._clock),
             monitoring=GoogleMonitoring(clients, caller, project),
@@ -147,26 +156,6 @@ class Connection:
             account=account,
             shells=self._shells(clients, is_emulator=is_emulator),
             access=GoogleAccess(clients, project),
-        )
-        more = [one for one in self._options.more_projects if one != project]
-        return self._with_more(own, clients, more) if more else own
-
-    def _with_more(self, own: Cloud, clients: Clients, more: Sequence[str]) -> Cloud:
-        """Return gateways that also see the nodes and metrics of further projects."""
-        from tpudash.gateways.several import SeveralMonitoring, SeveralTpu
-
-        tpu: dict[str, TpuGateway] = {own.project: own.tpu}
-        monitoring: dict[str, MonitoringGateway] = {own.project: own.monitoring}
-        for project in more:
-            caller = self._caller(project)
-            tpu[project] = GoogleTpu(clients, caller, project, self._clock)
-            monitoring[project] = GoogleMonitoring(clients, caller, project)
-        return replace(
-            own,
-            tpu=SeveralTpu(tpu),
-            monitoring=SeveralMonitoring(monitoring),
-            projects=tuple(tpu),
-            own=own,
         )
 
     def _caller(self, project: str) -> Caller:
@@ -211,6 +200,21 @@ class Connection:
             _require_sign_of_life(error, endpoint)
             return None
         return dict(json_format.MessageToDict(answer))
+
+
+def _joined(each: tuple[Cloud, ...], clock: Clock) -> Cloud:
+    """Return gateways that also see the nodes, metrics and logs of further projects."""
+    from tpudash.gateways.several import SeveralMonitoring, SeveralTpu
+    from tpudash.gateways.several_logs import SeveralLogging
+
+    return replace(
+        each[0],
+        tpu=SeveralTpu({one.project: one.tpu for one in each}),
+        monitoring=SeveralMonitoring({one.project: one.monitoring for one in each}),
+        logging=SeveralLogging({one.project: one.logging for one in each}, clock),
+        projects=tuple(one.project for one in each),
+        each=each,
+    )
 
 
 def _require_sign_of_life(error: Any, endpoint: str) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from tpudash.errors import NotFoundError
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from datetime import datetime, timedelta
@@ -243,7 +245,7 @@ class Cloud:
         shells: Ways onto workers, or None where there is none.
         access: What else can be asked about the project, or None where nothing can.
         projects: All projects whose nodes are listed, the first one included; empty for one.
-        own: The gateways to the first project alone, or None where it is the only one.
+        each: The gateways to each of several projects alone, the first one included.
     """
 
     project: str
@@ -257,4 +259,18 @@ class Cloud:
     shells: ShellPort | None = None
     access: AccessGateway | None = None
     projects: tuple[str, ...] = ()
-    own: Cloud | None = None
+    each: tuple[Cloud, ...] = ()
+
+    def of(self, project: str | None) -> Cloud:
+        """Return the gateways to one project alone; to the first one where none is named.
+
+        Raises:
+            NotFoundError: The connection is to other projects.
+        """
+        for cloud in self.each or (self,):
+            if project in {None, cloud.project}:
+                return cloud
+        raise NotFoundError(
+            f"project {project} is not among those that were named",
+            hint="name it too: --project ID, once for each",
+        )

@@ -49,7 +49,7 @@ class SeveralTpu:
         Raises:
             TpudashError: No project could be listed; what the first of them said.
         """
-        answers = await _by_project(self._gateways, lambda one: one.list_nodes(location))
+        answers = await asked_of_each(self._gateways, lambda one: one.list_nodes(location))
         refused = _refused(answers)
         found: list[Node] = []
         silent: list[str] = []
@@ -64,7 +64,7 @@ class SeveralTpu:
 
     async def list_requests(self, location: str = "-") -> RequestListing:
         """List the queued resources of all projects, as `list_nodes` does nodes."""
-        answers = await _by_project(self._gateways, lambda one: one.list_requests(location))
+        answers = await asked_of_each(self._gateways, lambda one: one.list_requests(location))
         refused = _refused(answers)
         found: list[QueuedResource] = []
         silent: list[str] = []
@@ -79,7 +79,7 @@ class SeveralTpu:
 
     async def list_maintenance(self, location: str = "-") -> Mapping[str, Maintenance]:
         """Return what maintenance is announced in any project that answers."""
-        answers = await _by_project(self._gateways, lambda one: one.list_maintenance(location))
+        answers = await asked_of_each(self._gateways, lambda one: one.list_maintenance(location))
         _refused(answers)
         return {
             name: announced
@@ -151,7 +151,7 @@ class SeveralMonitoring:
         Raises:
             TpudashError: No project could be read; what the first of them said.
         """
-        answers = await _by_project(
+        answers = await asked_of_each(
             self._gateways,
             lambda one: one.list_series(metric, start=start, end=end, period=period),
         )
@@ -167,10 +167,14 @@ class SeveralMonitoring:
 GatewayT = TypeVar("GatewayT")
 
 
-async def _by_project(
+async def asked_of_each(
     gateways: Mapping[str, GatewayT], ask: Callable[[GatewayT], Awaitable[AnswerT]]
 ) -> dict[str, AnswerT | TpudashError]:
-    """Ask all projects at once; a refusal is an answer."""
+    """Ask all projects at once; a refusal is an answer.
+
+    Raises:
+        TpudashError: All of them refused; what the first of them said.
+    """
 
     async def one(gateway: GatewayT) -> AnswerT | TpudashError:
         try:
@@ -183,20 +187,17 @@ async def _by_project(
             project: group.create_task(one(gateway), name=f"ask {project}")
             for project, gateway in gateways.items()
         }
-    return {project: task.result() for project, task in tasks.items()}
+    answers = {project: task.result() for project, task in tasks.items()}
+    if all(isinstance(answer, TpudashError) for answer in answers.values()):
+        raise next(answer for answer in answers.values() if isinstance(answer, TpudashError))
+    return answers
 
 
 def _refused(answers: Mapping[str, object]) -> dict[str, str]:
-    """Return why projects were not listed, in words.
-
-    Raises:
-        TpudashError: None was.
-    """
+    """Return why projects were not listed, in words."""
     errors = {
         project: answer for project, answer in answers.items() if isinstance(answer, TpudashError)
     }
-    if len(errors) == len(answers):
-        raise next(iter(errors.values()))
     for project, error in errors.items():
         logger.info("project %s is left out: %s", project, error)
     return {f"projects/{project}": str(error) for project, error in errors.items()}
