@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "python -m trainer.jax_recipe"
 _ALIVE_S = 10.0
-_OF_FIRST_WORKER = frozenset({"checkpoint", "eval", "early_stop", "finish", "profile", "restore"})
+_OF_FIRST_WORKER = frozenset({"checkpoint", "eval", "early_stop", "profile", "restore"})
 
 
 class WorkerEvents(EventWriter):
@@ -41,15 +41,15 @@ class WorkerEvents(EventWriter):
 
     def emit(self, event: str, message: str, *, severity: str = "INFO", **payload: Any) -> None:
         """Write an event unless it is the first worker's to tell."""
-        if event in _OF_FIRST_WORKER:
-            return
-        if event == "step":
-            if time.monotonic() - self._told < _ALIVE_S:
+        if event in ("step", "finish"):
+            if event == "step" and time.monotonic() - self._told < _ALIVE_S:
                 return
             self._told = time.monotonic()
-            event, severity = "worker", "DEBUG"
-            payload = {"step": payload.get("step")}
-            message = f"worker {self._worker} is at step {payload['step']}"
+            step = payload.get("step")
+            event, severity, payload = "worker", "DEBUG", {"step": step}
+            message = f"worker {self._worker} is at step {step}"
+        if event in _OF_FIRST_WORKER:
+            return
         super().emit(event, message, severity=severity, worker=self._worker, **payload)
 
 
@@ -126,6 +126,8 @@ def _prepare_environment(*, tpu: bool) -> None:
     """Set what JAX and its libraries read at import; values that the user set are kept."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1" if tpu else "2")
     os.environ.setdefault("JAX_PLATFORMS", "tpu" if tpu else "cpu")
+    # gcsfs would ask a second API, which needs a role of its own, for the kind of each bucket.
+    os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
 
 
 def _tell_start(
