@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpudash.domain.log import LogEntry, Severity
+from tpudash.store.log_file import CHUNK, LogFile
 from tpudash.store.log_ring import LogRing
 from tpudash.tui.widgets.log_view_filter import parse_filter, parse_search
 from tpudash.tui.widgets.log_view_find import find_mark, find_text
 from tpudash.tui.widgets.log_view_model import LogLines, Spot
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NOW = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)
 
@@ -209,6 +214,25 @@ TRACE = (
     "    go()",
     "ValueError: no",
 )
+
+
+def test_no_line_of_a_file_is_passed_over_because_of_a_very_long_one(tmp_path: Path) -> None:
+    path = tmp_path / "long.log"
+    path.write_bytes(
+        b"first\n"
+        + b"x" * (30 * CHUNK)
+        + b"\n"
+        + b"".join(b"after %d\n" % at for at in range(40 * CHUNK // 10))
+    )
+    lines = LogLines(LogFile(path))
+    lines.sync(standing=True)
+    rows = [row.text for _, row in islice(lines.rows_from(lines.first()), 5)]
+    assert [row[:8] for row in rows] == ["first", "xxxxxxxx", "after 0", "after 1", "after 2"]
+    newer = lines.spot_of(path.read_bytes().index(b"after 0"), 0)
+    assert newer is not None
+    older = lines.before(newer)
+    assert older is not None
+    assert lines.row(older).text.startswith("xxx")
 
 
 def test_a_traceback_is_one_line_until_it_is_opened() -> None:

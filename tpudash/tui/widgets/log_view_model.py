@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tpudash.logtext.dumps import Fold
 from tpudash.tui.widgets.log_view_filter import LogFilter
 from tpudash.tui.widgets.log_view_match import Matcher
-from tpudash.tui.widgets.log_view_part import Choice, Part
+from tpudash.tui.widgets.log_view_part import Choice, Part, Way
 from tpudash.tui.widgets.log_view_text import LogRow
 
 if TYPE_CHECKING:
@@ -272,10 +272,9 @@ class LogLines:
 
     def after(self, spot: Spot) -> Spot | None:
         """Return the next newer shown row."""
-        index, at, budget = spot.part, spot.at + 1, READY_PARTS
+        index, at, way = spot.part, spot.at + 1, Way()
         while index < len(self.parts):
-            if budget > 0:
-                budget -= self.make_ready(index)
+            self._pass(index, way)
             if at < len(self.parts[index]):
                 return Spot(index, at)
             index, at = index + 1, 0
@@ -283,15 +282,29 @@ class LogLines:
 
     def before(self, spot: Spot) -> Spot | None:
         """Return the next older shown row."""
-        index, at, budget = spot.part, spot.at - 1, READY_PARTS
+        index, at, way = spot.part, spot.at - 1, Way()
         while at < 0:
             index -= 1
             if index < 0:
                 return None
-            if budget > 0:
-                budget -= self.make_ready(index)
+            self._pass(index, way)
             at = len(self.parts[index]) - 1
         return Spot(index, at)
+
+    def _pass(self, index: int, way: Way) -> None:
+        """Look at a block on the way, unless that is left to the search.
+
+        A block that no search will look at is never passed over: a file has blocks without any
+        row where a line is longer than a block, and many of them where it is much longer.
+        """
+        part = self.parts[index]
+        if part.is_searched:
+            return
+        is_left = way.looked_at >= READY_PARTS and self._is_wanted(part)
+        if is_left or perf_counter() > way.until:
+            return
+        self.look(part)
+        way.looked_at += 1
 
     def make_ready(self, index: int) -> bool:
         """Look at a block if that was not done yet; returns whether it was necessary."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
 
 from tpudash.logtext.dumps import Fold
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from tpudash.store.log_lines import LogBlock
     from tpudash.tui.widgets.log_view_match import Matcher
+
+LONGEST_WAY_S: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -154,3 +157,13 @@ class Part:
             if at is not None:
                 wanted.update(base[max(0, at - choice.context) : at + choice.context + 1])
         return sorted(wanted)
+
+
+class Way:
+    """What was looked at on the way to the next row, and until when that may go on."""
+
+    __slots__ = ("looked_at", "until")
+
+    def __init__(self) -> None:
+        self.looked_at = 0
+        self.until = perf_counter() + LONGEST_WAY_S
