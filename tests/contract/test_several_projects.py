@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from tests.emulator_fixture import Cloud
+
 LIST = f"{TPU}/ListNodes"
 REQUESTS = f"{TPU}/ListQueuedResources"
 
@@ -199,3 +201,10 @@ async def test_logs_of_all_are_one_and_a_closed_one_says_so(projects: Projects) 
             await followed(logs)
     finally:
         await connection.close()
+
+
+async def test_the_rights_are_tried_in_each(emulator: Cloud, tmp_path: Path) -> None:
+    command = CommandLine(tmp_path, emulator.endpoint, "demo,other")
+    rows = (await command("doctor", "--json")).items
+    tried = [row["subject"] for row in rows if row["title"] == "May list nodes"]
+    assert tried == ["projects/demo", "projects/other"]

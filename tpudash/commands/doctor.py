@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -93,12 +94,18 @@ async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answe
 
 
 async def _rights(session: Session, facts: Facts) -> tuple[Finding, ...]:
-    """Try each API and each right, one by one."""
+    """Try each API and each right of each project, one by one."""
     from tpudash.commands.rights import try_rights
     from tpudash.diagnostics.rights import judge
 
-    tried = await try_rights(session, facts)
-    return judge(tried, session.cloud.project, session.clock.now())
+    found: list[Finding] = []
+    for cloud in session.cloud.each or (session.cloud,):
+        tried = await try_rights(session, facts, cloud)
+        rows = judge(tried, cloud.project, session.clock.now())
+        if session.cloud.each:
+            rows = tuple(replace(row, subject=f"projects/{cloud.project}") for row in rows)
+        found += rows
+    return tuple(found)
 
 
 async def _read(session: Session) -> Facts:
@@ -197,6 +204,7 @@ async def _read_metrics(session: Session, facts: Facts, store: Store) -> None:
     from tpudash.errors import NotFoundError, TpudashError
     from tpudash.pollers.metrics import metric_period
     from tpudash.store.changes import SeriesRead
+    from tpudash.store.instances import InstanceBook
     from tpudash.store.snapshot import METRICS
     from tpudash.store.utilization import METRICS as METRICS_OF_NODES
     from tpudash.store.utilization import Measure
@@ -205,6 +213,8 @@ async def _read_metrics(session: Session, facts: Facts, store: Store) -> None:
         return
     end = session.clock.now()
     period = metric_period(session.settings.intervals.metrics)
+    instances = InstanceBook()
+    instances.take(store.logs.newest(MOST_ENTRIES))
     for measure in (Measure.DUTY_CYCLE, Measure.TENSORCORE):
         kind = METRICS_OF_NODES[measure].metric_type
         try:
@@ -216,7 +226,7 @@ async def _read_metrics(session: Session, facts: Facts, store: Store) -> None:
         except TpudashError as error:
             facts.failed(METRICS, error)
             return
-        store.apply(SeriesRead(series, end))
+        store.apply(SeriesRead(instances.joined(series), end))
 
 
 def _report(store: Store, facts: Facts, source: str) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tpudash.commands.facts import Facts
     from tpudash.commands.session import Session
+    from tpudash.gateways.protocols import Cloud
 
 EACH_S: Final = 10.0
 AT_ONCE: Final = 4
@@ -24,10 +25,11 @@ MAY_BE_ABSENT: Final = frozenset({"tpu.nodes.get", "monitoring.timeSeries.list"}
 A_MOMENT: Final = timedelta(minutes=5)
 
 
-async def try_rights(session: Session, facts: Facts) -> Tried:
-    """Try everything, a few things at a time; a fault in one stays in it."""
+async def try_rights(session: Session, facts: Facts, cloud: Cloud) -> Tried:
+    """Try everything in one project, a few things at a time; a fault in one stays in it."""
     slots = asyncio.Semaphore(AT_ONCE)
-    calls = _known(facts)
+    # Of several projects nobody knows yet which of them answered.
+    calls = {} if session.cloud.each else _known(facts)
 
     async def attempt(key: str, call: Callable[[], Awaitable[Any]]) -> None:
         async with slots:
@@ -43,9 +45,9 @@ async def try_rights(session: Session, facts: Facts) -> Tried:
             else:
                 calls[key] = None
 
-    wanted = _calls(session, facts)
+    wanted = _calls(session, facts, cloud)
     await asyncio.gather(*(attempt(key, call) for key, call in wanted.items() if key not in calls))
-    missing, silence = await _asked(session)
+    missing, silence = await _asked(cloud)
     return Tried(calls, missing, silence, is_local=session.settings.endpoint is not None)
 
 
@@ -60,9 +62,11 @@ def _known(facts: Facts) -> dict[str, TpudashError | None]:
     }
 
 
-def _calls(session: Session, facts: Facts) -> dict[str, Callable[[], Awaitable[Any]]]:
+def _calls(
+    session: Session, facts: Facts, cloud: Cloud
+) -> dict[str, Callable[[], Awaitable[Any]]]:
     """Return a call for each right that one can be made for."""
-    cloud, settings = session.cloud, session.settings
+    settings = session.settings
     end = session.clock.now()
 
     async def zone() -> str:
@@ -83,6 +87,7 @@ def _calls(session: Session, facts: Facts) -> dict[str, Callable[[], Awaitable[A
             await cloud.billing.list_covering_budgets(info.account)
 
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
+        "tpu.nodes.list": cloud.tpu.list_nodes,
         "tpu.locations.list": cloud.tpu.list_zones,
         "queued resources": cloud.tpu.list_requests,
         "tpu.acceleratortypes.list": types,
@@ -96,7 +101,8 @@ def _calls(session: Session, facts: Facts) -> dict[str, Callable[[], Awaitable[A
         "prices": cloud.billing.list_tpu_prices,
         "billing.budgets.list": budgets,
     }
-    node = next(iter(facts.listing.nodes), None)
+    own = (node for node in facts.listing.nodes if node.project == cloud.project)
+    node = next(own, None)
     if node is not None:
         calls["tpu.nodes.get"] = lambda: cloud.tpu.get_node(node.name)
     if settings.bucket and settings.bucket.startswith("gs://"):
@@ -108,9 +114,9 @@ def _calls(session: Session, facts: Facts) -> dict[str, Callable[[], Awaitable[A
     return calls
 
 
-async def _asked(session: Session) -> tuple[frozenset[str] | None, str]:
+async def _asked(cloud: Cloud) -> tuple[frozenset[str] | None, str]:
     """Return which of the named permissions the project says are missing, or why it does not."""
-    access = session.cloud.access
+    access = cloud.access
     if access is None:
         return None, "there is nobody to ask"
     try:
