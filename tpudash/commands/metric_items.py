@@ -50,7 +50,8 @@ async def read_metrics(state: CliState, name: str, since: str) -> Answer:
         logs = None if run is None else await read_run_logs(session, facts, run.name, start)
         curve = logs.figures.curve if logs else None
         series, is_read = await _series(session, facts, start)
-        series += logs.series if logs else ()
+        if logs is not None:
+            series = [*logs.instances.joined(series), *logs.series]
         book = known_prices(state)
         now = session.clock.now()
         source = SourceStatus(METRICS, last_success=now if is_read else None)

@@ -10,6 +10,7 @@ from tpudash.commands.metric_derived import RunFigures
 from tpudash.errors import TpudashError
 from tpudash.gateways.log_filters import all_of, run_filter, since_filter
 from tpudash.store.derived import agent_series, flops_per_example
+from tpudash.store.instances import InstanceBook
 from tpudash.store.series_book import SeriesBook
 from tpudash.store.training_curve import training_curve
 
@@ -30,10 +31,11 @@ TELLS_FLOPS: Final = 'jsonPayload.event="stage" OR jsonPayload.event="finish"'
 
 @dataclass(frozen=True, slots=True)
 class RunLogs:
-    """Figures of the run, and time series that the agents on its nodes sampled."""
+    """Figures of the run, time series that the agents on its nodes sampled, and their VMs."""
 
     figures: RunFigures
     series: tuple[MetricSeries, ...]
+    instances: InstanceBook
 
 
 async def read_run_logs(
@@ -57,9 +59,12 @@ async def read_run_logs(
     last_step = max((entry.timestamp for entry in newest), default=None)
     book = SeriesBook()
     nodes = book.add(agent_series(samples))
+    instances = InstanceBook()
+    instances.take(samples)
     return RunLogs(
         RunFigures(training_curve(steps, run), last_step, flops_per_example(told, run)),
         tuple(one for node_id in sorted(nodes) for one in book.of(node_id)),
+        instances,
     )
 
 

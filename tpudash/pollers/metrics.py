@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.errors import NotFoundError, TpudashError
 from tpudash.store.changes import SeriesRead
+from tpudash.store.instances import InstanceBook
 from tpudash.store.snapshot import METRICS
 from tpudash.store.utilization import GOOGLE_PERIOD
 from tpudash.store.utilization import METRICS as METRICS_OF_NODES
@@ -50,6 +51,8 @@ class MetricsSource:
         self._period = metric_period(interval_s)
         self._read_until: dict[str, datetime] = {}
         self._absent_until: dict[str, datetime] = {}
+        self._instances = InstanceBook()
+        self._logs_taken = 0
 
     async def poll(self, cloud: Cloud) -> None:
         """Read each metric; one that fails does not keep the others from being read.
@@ -57,6 +60,7 @@ class MetricsSource:
         Raises:
             TpudashError: What the first metric that failed said.
         """
+        self._learn_instances()
         now = self._clock.now()
         first: TpudashError | None = None
         for metric in METRIC_TYPES:
@@ -73,6 +77,13 @@ class MetricsSource:
         if first is not None:
             raise first
 
+    def _learn_instances(self) -> None:
+        """Learn from the log that has arrived since the last time which VM is whose."""
+        logs = self._store.logs
+        fresh = logs.tail_since(self._logs_taken) if logs.arrived != self._logs_taken else []
+        self._instances.take(entry for _, entry in fresh)
+        self._logs_taken = logs.arrived
+
     async def _read(self, cloud: Cloud, metric: str, now: datetime) -> None:
         known = self._read_until.get(metric)
         start = now - HISTORY if known is None else min(known, now) - OVERLAP
@@ -80,7 +91,7 @@ class MetricsSource:
             metric, start=max(start, now - HISTORY), end=now, period=self._period
         )
         self._read_until[metric] = now
-        self._store.apply(SeriesRead(series, now))
+        self._store.apply(SeriesRead(self._instances.joined(series), now))
 
     def interval_s(self) -> float:
         """Return seconds until the next reading."""

@@ -138,6 +138,7 @@ class Agent:
             pid = supervisor.trainer_pid if supervisor is not None else None
             figures = host.sample(self._settings.node_dir, pid)
             figures["log_entries_dropped"] = self._shipper.dropped
+            figures |= {"instance": self._node.instance, "instance_id": self._node.instance_id}
             chips = self._runtime_metrics.chips()
             if chips:
                 figures["chips"] = chips

@@ -79,6 +79,10 @@ class NodeIdentity:
     """Number of hosts of the slice."""
     coordinator: str = ""
     """Address of worker 0, by which the workers of a slice find each other."""
+    instance: str = ""
+    """Name of the hidden VM, which the node's metrics carry instead of the node's name."""
+    instance_id: str = ""
+    """Number of the hidden VM."""
 
     @property
     def name(self) -> str:
@@ -96,7 +100,8 @@ def read_identity(metadata: MetadataClient) -> NodeIdentity:
     """
     environment = _tpu_env(metadata.get_patiently("instance/attributes/tpu-env") or "")
     zone = environment.get("ZONE") or metadata.get_patiently("instance/zone") or ""
-    node = environment.get("NODE_ID") or metadata.get_patiently("instance/name") or ""
+    instance = (metadata.get_patiently("instance/name") or "").strip()
+    node = environment.get("NODE_ID") or instance
     project = metadata.get_patiently("project/project-id") or ""
     worker = metadata.get_patiently("instance/attributes/agent-worker-number") or "0"
     kind = metadata.get_patiently("instance/attributes/accelerator-type") or ""
@@ -113,6 +118,8 @@ def read_identity(metadata: MetadataClient) -> NodeIdentity:
         kind,
         max(1, len(addresses)),
         addresses[0] if addresses else "",
+        instance,
+        (metadata.get_patiently("instance/id") or "").strip(),
     )
 
 

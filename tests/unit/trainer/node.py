@@ -105,7 +105,9 @@ class MetadataServer:
         return cls(
             {
                 "project/project-id": "demo-project",
-                "instance/name": f"demo-{run_spec['attempt']}",
+                "instance/name": f"t1v-n-5db23080-w-{worker}",
+                "instance/id": f"812345678{worker}",
+                "instance/attributes/tpu-env": f"NODE_ID: 'demo-{run_spec['attempt']}'",
                 "instance/zone": "projects/1/zones/us-central1-b",
                 "instance/preempted": "FALSE",
                 "instance/maintenance-event": "NONE",

@@ -256,6 +256,8 @@ def test_other_workers_stand_by(make_node: NodeFactory, run_folder: Path, logs: 
         agent.send_signal(signal.SIGTERM)
         assert agent.wait(20) == 75
     assert dict(beats()[0]["chips"][0])["duty_cycle_percent"] == 7.0
+    vm = (beats()[0]["instance"], beats()[0]["instance_id"])
+    assert vm == ("t1v-n-5db23080-w-2", "8123456782"), "so that the node's metrics are joined"
     assert not (run_folder / "lives").exists()
     written = {path.name for path in (run_folder / "attempts").iterdir()}
     assert written == {"1.2.log", "1.worker-2"}, "no record, but a sign that it is there"
