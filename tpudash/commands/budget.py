@@ -130,10 +130,11 @@ def edit(
 
 async def _list(state: CliState) -> Answer:
     from tpudash.commands.facts import read_facts
+    from tpudash.commands.screen_budgets import billing_account
     from tpudash.commands.session import open_session
 
     async with open_session(state) as session:
-        account = await _account(session)
+        account = await billing_account(session.cloud)
         budgets = await session.cloud.billing.list_covering_budgets(account)
         facts = await read_facts(session, runs=True, live_prices=True)
     items = [_item(found, facts) for found in budgets]
@@ -143,12 +144,13 @@ async def _list(state: CliState) -> Answer:
 async def _create(state: CliState, draft: BudgetDraft, *, dry_run: bool, yes: bool) -> Answer:
     from dataclasses import replace
 
+    from tpudash.commands.screen_budgets import billing_account
     from tpudash.commands.session import open_session
 
     async with open_session(state, read_only=False) as session:
         project = session.cloud.project
         named = replace(draft, display_name=draft.display_name or f"TPU {project}"[:60])
-        account = await _account(session)
+        account = await billing_account(session.cloud)
         if not _agreed(_lines(f"create a budget in {account}", named, project), dry_run, yes):
             return Answer(session.clock.now(), session.source, [_draft_item(named, project)])
         made = await session.cloud.billing.create_budget(account, named)
@@ -158,10 +160,11 @@ async def _create(state: CliState, draft: BudgetDraft, *, dry_run: bool, yes: bo
 async def _edit(
     state: CliState, which: str, draft: BudgetDraft, *, dry_run: bool, yes: bool
 ) -> Answer:
+    from tpudash.commands.screen_budgets import billing_account
     from tpudash.commands.session import open_session
 
     async with open_session(state, read_only=False) as session:
-        account = await _account(session)
+        account = await billing_account(session.cloud)
         found = _named(await session.cloud.billing.list_covering_budgets(account), which)
         title = f"change the budget {found.display_name or found.budget_id}"
         if not _agreed(_lines(title, draft, None), dry_run, yes):
@@ -187,23 +190,6 @@ def _named(budgets: tuple[Budget, ...], which: str) -> Budget:
             f"no budget {which!r} covers this project", hint="see: tpudash budget list"
         )
     return found[0]
-
-
-async def _account(session: Session) -> str:
-    """Return the billing account that pays for the project.
-
-    Raises:
-        NotFoundError: There is none.
-        TpudashError: It may not be seen.
-    """
-    info = await session.cloud.billing.billing_info()
-    if info.account:
-        return info.account
-    project = session.cloud.project
-    raise NotFoundError(
-        f"no billing account pays for {project}",
-        hint=f"link one: gcloud billing projects link {project} --billing-account=ID",
-    )
 
 
 def _check_can_ask(*, yes: bool, dry_run: bool) -> None:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tpudash.commands.screen_budgets import ScreenBudgets
 from tpudash.domain.control import Control
 from tpudash.domain.operation import OperationKind, OperationState, SupervisionWish
 from tpudash.domain.shell import ShellCommand
@@ -222,4 +223,5 @@ def operator_ports(parts: ScreenParts, operations: LazyOperations) -> OperatorPo
         shell=ScreenShell(parts),
         supervision=ScreenSupervision(parts, operations),
         control=control,
+        budgets=ScreenBudgets(parts),
     )

@@ -160,6 +160,12 @@ def parse_threshold(text: str) -> Threshold:
         ) from None
 
 
+def threshold_text(rule: Threshold) -> str:
+    """Return a threshold as `parse_threshold` reads it, such as `90%` or `100%:forecast`."""
+    basis = ":forecast" if rule.basis == SpendBasis.FORECASTED else ""
+    return f"{rule.share * 100:.10g}%{basis}"
+
+
 def describe(rules: Sequence[Threshold]) -> str:
     """Return thresholds as text, such as `50 %, 90 %, 100 % forecast`."""
     return ", ".join(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,3 +89,35 @@ class BudgetDraft:
     display_name: str | None = None
     amount: float | None = None
     rules: tuple[Threshold, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CoveringBudgets:
+    """The budgets that count a project's spending.
+
+    Attributes:
+        account: The billing account that pays for the project, `billingAccounts/ID`.
+    """
+
+    account: str
+    budgets: tuple[Budget, ...]
+
+
+class BudgetPort(Protocol):
+    """What an operator's screen may ask about budgets. Watch mode has none."""
+
+    async def covering(self) -> CoveringBudgets:
+        """Read the budgets that cover the project.
+
+        Raises:
+            TpudashError: No account pays for it, or the account may not be seen.
+        """
+        ...
+
+    async def create(self, account: str, draft: BudgetDraft) -> Budget:
+        """Make a monthly budget of this project's spending."""
+        ...
+
+    async def update(self, budget: Budget, draft: BudgetDraft) -> Budget:
+        """Change a budget, unless somebody else changed it since it was read."""
+        ...

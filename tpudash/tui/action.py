@@ -28,6 +28,7 @@ class Offer(StrEnum):
     """The nodes are a local emulator's, which can take them away."""
     SHELL = "shell"
     SUPERVISION = "supervision"
+    BUDGETS = "budgets"
     CONTROL = "control"
     """Control of the project is shared out between consoles."""
     REPLAY = "replay"

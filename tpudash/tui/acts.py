@@ -15,6 +15,7 @@ from tpudash.wording.text import safe_text
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from tpudash.domain.budget import BudgetPort
     from tpudash.domain.control import Control, ControlPort
     from tpudash.domain.node import Node
     from tpudash.domain.operation import (
@@ -44,6 +45,7 @@ class OperatorPorts:
     shell: ShellPort | None = None
     supervision: SupervisionPort | None = None
     control: ControlPort | None = None
+    budgets: BudgetPort | None = None
 
     def offers(self, *, is_emulator: bool) -> frozenset[Offer]:
         """Return what is at hand."""
@@ -52,6 +54,7 @@ class OperatorPorts:
             Offer.SHELL: self.shell is not None,
             Offer.SUPERVISION: self.supervision is not None,
             Offer.CONTROL: self.control is not None,
+            Offer.BUDGETS: self.budgets is not None,
         }
         return frozenset(offer for offer, is_there in found.items() if is_there)
 
@@ -83,7 +86,12 @@ class GuardedOperations:
         self._control = control
         self._hints = hints
 
-    def _check(self) -> None:
+    def check_control(self) -> None:
+        """See that this console may change something now.
+
+        Raises:
+            NotAllowedError: Another console has control.
+        """
         words = control_words(self._control.check() if self._control else None, self._hints)
         if words:
             raise NotAllowedError("nothing was begun: another console has control", hint=words)
@@ -122,7 +130,7 @@ class GuardedOperations:
         Raises:
             NotAllowedError: Another console has control.
         """
-        self._check()
+        self.check_control()
         return self._operations.start(plan)
 
     def follow(self, operation_id: str) -> OperationProgress:
@@ -131,7 +139,7 @@ class GuardedOperations:
         Raises:
             NotAllowedError: Another console has control.
         """
-        self._check()
+        self.check_control()
         return self._operations.follow(operation_id)
 
 
@@ -166,6 +174,20 @@ class Acts:
         names = ", ".join(subject.short_name for subject in subjects[:3])
         more = f" and {len(subjects) - 3} more" if len(subjects) > 3 else ""
         self._show(f"Delete {names}{more}", partial(self._operations.plan_delete, targets))
+
+    def show_budgets(self) -> None:
+        """Show the budgets that cover the project."""
+        from tpudash.tui.screens.budgets import BudgetsScreen
+
+        port = self.ports.budgets
+        if port is not None:
+            self._host.push_screen(BudgetsScreen(self._host, port, self._operations))
+
+    def clean_up(self) -> None:
+        """Show what could be given back."""
+        from tpudash.tui.screens.cleanup import CleanupScreen
+
+        self._host.push_screen(CleanupScreen(self._host, self._operations))
 
     def supervise(self, run: str) -> None:
         """Plan to switch the supervision of a run on or off."""

@@ -41,6 +41,8 @@ class Handlers:
             "resume": self._resume,
             "delete": self._delete,
             "supervise": self._supervise,
+            "budgets": self._show_budgets,
+            "clean-up": self._clean_up,
             "follow": self._follow,
             "take-control": self._take_control,
             "preempt": self._preempt,
@@ -80,6 +82,14 @@ class Handlers:
     def _supervise(self) -> None:
         if self._acts is not None and self._run:
             self._acts.supervise(self._run)
+
+    def _show_budgets(self) -> None:
+        if self._acts is not None:
+            self._acts.show_budgets()
+
+    def _clean_up(self) -> None:
+        if self._acts is not None:
+            self._acts.clean_up()
 
     def _follow(self) -> None:
         if self._acts is not None:
