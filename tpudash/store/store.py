@@ -39,7 +39,7 @@ from tpudash.store.series_book import SeriesBook
 from tpudash.store.snapshot import NodeTimes, RequestTombstone, Snapshot, Tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from datetime import datetime
     from typing import TypeVar
 
@@ -116,6 +116,8 @@ class Store:
             for name, node_id in ids.items()
         }
         kept = {name: stone for name, stone in before.tombstones.items() if name not in after}
+        stones = list((kept | tombstones).items())
+        self._forget_series(name for name, _ in stones[:-MAX_TOMBSTONES])
         self.snapshot = replace(
             before,
             nodes=after,
@@ -123,7 +125,7 @@ class Store:
                 name: _times(node, before.nodes.get(name), before.times.get(name), change.as_of)
                 for name, node in after.items()
             },
-            tombstones=dict(list((kept | tombstones).items())[-MAX_TOMBSTONES:]),
+            tombstones=dict(stones[-MAX_TOMBSTONES:]),
             unreachable={
                 zone: before.unreachable.get(zone, change.as_of) for zone in sorted(silent)
             },
@@ -132,6 +134,9 @@ class Store:
         self.past.listed(touched, after, change.as_of)
         sources = frozenset(("nodes",)) if silent != frozenset(before.unreachable) else frozenset()
         return ChangeSet(nodes=touched, sources=sources)
+
+    def _forget_series(self, nodes: Iterable[str]) -> None:
+        self.series.forget(name.rsplit("/", 1)[-1] for name in nodes)
 
     @_apply.register
     def _(self, change: RequestsListed) -> ChangeSet:
@@ -256,7 +261,7 @@ class Store:
             tombstones=_without(before.tombstones, nodes),
             request_tombstones=_without(before.request_tombstones, requests),
         )
-        self.series.forget(name.rsplit("/", 1)[-1] for name in nodes)
+        self._forget_series(nodes)
         return ChangeSet(nodes=frozenset(nodes), requests=frozenset(requests))
 
 

@@ -25,7 +25,7 @@ from tpudash.store.changes import (
 from tpudash.store.log_ring import LogRing
 from tpudash.store.series_book import SeriesBook
 from tpudash.store.snapshot import SourceState, SourceStatus
-from tpudash.store.store import Store
+from tpudash.store.store import MAX_TOMBSTONES, Store
 
 NOW = datetime(2026, 12, 1, 8, 0, tzinfo=UTC)
 
@@ -211,3 +211,14 @@ def test_a_request_of_a_silent_zone_or_that_came_back_is_not_gone() -> None:
     store.apply(RequestsListed(RequestListing(()), NOW))
     store.apply(RequestsListed(RequestListing((request,)), NOW))
     assert not store.snapshot.request_tombstones
+
+
+def test_nodes_that_come_and_go_for_days_are_forgotten_with_their_series() -> None:
+    store = Store()
+    for at in range(MAX_TOMBSTONES + 100):
+        node = make_node(f"n-{at}")
+        list_nodes(store, node, minute=at)
+        store.apply(SeriesRead((make_series((at, 1.0), node_id=node.node_id),), NOW))
+    assert len(store.snapshot.tombstones) == MAX_TOMBSTONES
+    assert not store.series.of("n-0")
+    assert store.series.of(f"n-{MAX_TOMBSTONES + 99}")
