@@ -301,3 +301,24 @@ async def test_the_viewer_shows_the_tail_of_a_file_follows_and_saves(
         (file,) = saved.iterdir()
         assert file.stat().st_mode & 0o777 == 0o600
         await pilot.press("q")
+
+
+async def test_a_cause_far_back_in_a_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    rest = "".join(f"an ordinary line of a file {at}\n" for at in range(20_000))
+    path.write_text(f"{rest}{HBM}\n{rest}")
+    app = make_viewer(path, tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert app.pane.cause is None
+        await pilot.press("!")
+        for _ in range(200):
+            await pilot.pause(0.01)
+            if app.pane.view.marked is not None:
+                break
+        assert any("[cause: HBM_OOM]" in line for line in screen_of(app.pane.view))
+        await pilot.press("enter")
+        await settle(pilot)
+        page = app.screen
+        assert isinstance(page, LogLinePage)
+        assert "Without a time" in page.plain_text

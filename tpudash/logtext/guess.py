@@ -2,7 +2,8 @@
 
 Formats: glog and absl (`E1201 08:00:00.123456 77 file.cc:12] `), TensorFlow and XLA
 (`2026-12-01 08:00:00.123456: E file.cc:12] `), Python's logging in its usual shapes
-(`2026-12-01 08:00:00,123 - name - ERROR - `, `ERROR:name:`), RFC 3339, `[ERROR]`.
+(`2026-12-01 08:00:00,123 - name - ERROR - `, `ERROR:name:`), RFC 3339, `[ERROR]`, and statuses
+(`RESOURCE_EXHAUSTED: `, https://grpc.io/docs/guides/status-codes).
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ _STARTS_WITH_WORD: Final = re.compile(rf"\[?(?P<word>{_NAMES})\b[\]: ]")
 _FINAL_OF_TRACEBACK: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?::|$)"
 )
+_STATUSES: Final = frozenset(
+    {
+        *("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND"),
+        *("ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION"),
+        *("ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"),
+        "UNAUTHENTICATED",
+    }
+)
+"""Codes that a status of gRPC, TensorFlow and XLA begins with when it is printed."""
 _LETTERS: Final = frozenset("DIWEF")
 _AFTER_MICROSECONDS: Final = frozenset(":] Z")
 _MAY_BEGIN: Final = frozenset("[0123456789IWEFDNC")
@@ -83,6 +93,8 @@ def _claim_of_words(text: str, first: str) -> Severity | None:
         found = _STARTS_WITH_WORD.match(text)
         if found is not None:
             return _WORDS[found["word"]]
+    if "A" <= first <= "Z" and "A" <= text[1:2] <= "Z" and text[: text.find(": ")] in _STATUSES:
+        return Severity.ERROR
     is_likely = "Err" in text or "Exc" in text or first in _MAY_BEGIN
     return Severity.ERROR if is_likely and _FINAL_OF_TRACEBACK.match(text) else None
 

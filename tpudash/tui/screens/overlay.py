@@ -124,9 +124,11 @@ class Paragraphs:
         """Add one line, which goes on below itself where it is long."""
         room = max(20, self._width - indent)
         text = safe_text(self._shown(words), 2_000)
-        pieces = textwrap.wrap(text, room) if cell_len(text) > room else [text]
-        for at, piece in enumerate(pieces):
-            self.text.append(" " * (indent + 2 * (at > 0)) + piece + "\n", style)
+        pieces = (
+            textwrap.wrap(text, room, subsequent_indent="  ") if cell_len(text) > room else [text]
+        )
+        for piece in pieces:
+            self.text.append(" " * indent + piece + "\n", style)
 
     def lines(self, words: str, style: Style | str = "", *, indent: int = 2) -> None:
         """Add a text of several lines."""

@@ -12,11 +12,14 @@ from tpudash.domain.failure import ErrorClass
 from tpudash.store.log_lines import RANK_MASK, RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from tpudash.store.log_lines import LogBlock, LogLine, LogLinesSource
+    from tpudash.tui.widgets.log_view_model import LogLines, Spot
 
 SLICE_S: Final = 0.008
+LONGEST_BLOCK_S: Final = 0.2
+"""How long the errors of one block are judged while a cause is looked for."""
 MOST_WAITING: Final = 4_000
 MOST_KNOWN: Final = 2_000
 MOST_CAUSES: Final = 5_000
@@ -85,7 +88,9 @@ class CauseBook:
     def sync(self) -> bool:
         """Look at what is new, for a short while; returns whether anything was found."""
         self._collect()
-        end = perf_counter() + SLICE_S
+        return self._judge_waiting(perf_counter() + SLICE_S)
+
+    def _judge_waiting(self, end: float) -> bool:
         found = False
         while self._waiting and perf_counter() < end:
             block, number = self._waiting.popleft()
@@ -105,6 +110,24 @@ class CauseBook:
         """Return the root of one attempt, or None."""
         return self._roots.get(group)
 
+    def search_back(self, lines: LogLines) -> Iterator[Spot | None]:
+        """Look for a cause in what was not read yet, the newest first.
+
+        Yields:
+            None after each block without one, and at last the place of the root, if any.
+        """
+        for part in reversed(lines.parts):
+            if part.block.is_ready:
+                continue
+            self._source.load(part.block)
+            self._note_errors(part.block, 0)
+            self._judge_waiting(perf_counter() + LONGEST_BLOCK_S)
+            root = next(iter(self.roots()), None)
+            if root is not None:
+                yield lines.spot_of(root.number, root.micros)
+                return
+            yield None
+
     def _collect(self) -> None:
         """Note the lines of errors in blocks that have changed."""
         seen: dict[int, tuple[int, int]] = {}
@@ -115,11 +138,14 @@ class CauseBook:
             if before == now or not block.is_ready:
                 continue
             start = before[1] if before is not None and before[0] == block.version else 0
-            marks, numbers = block.marks, block.numbers
-            for at in range(start, len(block)):
-                if marks[at] & RANK_MASK >= _ERROR and numbers[at] not in self._judged:
-                    self._note(block, numbers[at])
+            self._note_errors(block, start)
         self._seen = seen
+
+    def _note_errors(self, block: LogBlock, start: int) -> None:
+        marks, numbers = block.marks, block.numbers
+        for at in range(start, len(block)):
+            if marks[at] & RANK_MASK >= _ERROR and numbers[at] not in self._judged:
+                self._note(block, numbers[at])
 
     def _note(self, block: LogBlock, number: int) -> None:
         if len(self._waiting) >= MOST_WAITING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.containers import Vertical
 from textual.content import Content
 
+from tpudash.logtext.entries import UNKNOWN_TIME
 from tpudash.tui.screens.overlay import Page, Paragraphs
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ class LogLinePage(Page):
         """Write the page."""
         page = Paragraphs(self.host)
         row, entry = self._row, self._row.entry
-        page.heading(f"{entry.timestamp:%Y-%m-%d %H:%M:%S.%f} UTC")
+        is_known = entry.timestamp != UNKNOWN_TIME
+        page.heading(
+            f"{entry.timestamp:%Y-%m-%d %H:%M:%S.%f} UTC" if is_known else "Without a time"
+        )
         page.field("severity", entry.severity)
         page.field("node, worker", f"{entry.node_id or '-'}, {entry.worker_id or '-'}")
         page.field("run, attempt", f"{entry.run or '-'}, {entry.attempt or '-'}")

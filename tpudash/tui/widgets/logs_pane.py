@@ -95,8 +95,8 @@ class LogsPane(Pane):
             plain=context.options.ascii,
             follow_interval_s=self._follow_interval_s,
         )
-        self._causes = CauseBook(source)
-        self._view.tags = self._causes.tags
+        self.causes = CauseBook(source)
+        self._view.tags = self.causes.tags
         self._beats = SpanView(self._draw_beats, classes="beats")
         self._input = LogInput()
         self._line = Line()
@@ -136,9 +136,9 @@ class LogsPane(Pane):
     def _judge(self) -> None:
         """Name causes; what can't be done now without holding up keys is done a little later."""
         self._is_judging = False
-        if self._causes.sync():
+        if self.causes.sync():
             self._view.repaint()
-        if self._causes.is_busy and not self._is_judging:
+        if self.causes.is_busy and not self._is_judging:
             self._is_judging = True
             self.set_timer(JUDGE_AGAIN_S, self._judge)
 
@@ -226,7 +226,7 @@ class LogsPane(Pane):
     @property
     def cause(self) -> Cause | None:
         """The root of the newest failure among what is shown, or None."""
-        roots = self._causes.roots()
+        roots = self.causes.roots()
         name, nodes = self._scope_of(None if self._all else self._subject)
         if name:
             roots = [one for one in roots if one.node_id in nodes or one.group[0] == self._run]

@@ -101,7 +101,10 @@ class LogsActs:
     def _go_to_cause(self) -> None:
         cause = self._pane.cause
         if cause is None:
-            self.say("No line tells of a cause that is known.")
+            search = self._pane.causes.search_back(self._view.lines)
+            self._view.seeker.seek(
+                search, lambda: self.say("No line tells of a cause that is known.")
+            )
             return
         marked = self._view.marked
         if marked is not None and marked.number == cause.number:
