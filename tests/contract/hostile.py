@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -83,6 +83,21 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 def http2_page(status: bytes, content_type: bytes, body: bytes) -> Behaviour:
     """Return what speaks HTTP/2 well and answers each question with a page."""
+    headers = status + _content_type(content_type)
+    return http2(lambda stream: [_frame(1, 4, stream, headers), _frame(0, 1, stream, body)])
+
+
+def _content_type(name: bytes) -> bytes:
+    return b"\x0f\x10" + bytes([len(name)]) + name
+
+
+def http2(answer: Callable[[int], Iterable[bytes]], pause_s: float = 0.0) -> Behaviour:
+    """Return what speaks HTTP/2 well and answers each question on its stream with bytes.
+
+    Args:
+        answer: Gives the bytes to a stream, piece by piece.
+        pause_s: Between two pieces.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(SETTINGS)
@@ -96,8 +111,10 @@ def http2_page(status: bytes, content_type: bytes, body: bytes) -> Behaviour:
             elif kind == 6 and not flags & 1:
                 writer.write(_frame(6, 1, 0, bytes(8)))
             elif kind == 1:
-                headers = status + b"\x0f\x10" + bytes([len(content_type)]) + content_type
-                writer.write(_frame(1, 4, stream, headers) + _frame(0, 1, stream, body))
+                for piece in answer(stream):
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(pause_s)
             await writer.drain()
 
     async def until_gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -115,6 +132,31 @@ html = http2_page(OK, b"text/html", b"<html><h1>Sign in to the network</h1></htm
 missing = http2_page(NOT_FOUND, b"text/html", b"<html>404</html>")
 no_grpc = http2_page(OK, b"application/grpc", b"\x00\x00\x00\x00\x05hello")
 cut_short = http2_page(OK, b"application/grpc", b"\x00\x00\x00\xff\xff" + b"x" * 100)
+
+
+def _slowly(stream: int) -> Iterable[bytes]:
+    """Begin an answer of 1,000 bytes, and send it byte by byte."""
+    yield _frame(1, 4, stream, OK + _content_type(b"application/grpc"))
+    yield _frame(0, 0, stream, b"\x00\x00\x00\x03\xe8")
+    for _ in range(1_000):
+        yield _frame(0, 0, stream, b"x")
+
+
+def _with_status(status: bytes) -> Callable[[int], Iterable[bytes]]:
+    def answer(stream: int) -> Iterable[bytes]:
+        headers = OK + _content_type(b"application/grpc")
+        yield _frame(1, 5, stream, headers + b"\x00\x0bgrpc-status" + bytes([len(status)]) + status)
+
+    return answer
+
+
+slow_answer = http2(_slowly, pause_s=0.05)
+stream_reset = http2(lambda stream: [_frame(3, 0, stream, (2).to_bytes(4, "big"))])
+gone_away = http2(
+    lambda _: [_frame(7, 0, 0, bytes(4) + (11).to_bytes(4, "big") + b"too_many_pings")]
+)
+strange_status = http2(_with_status(b"99"))
+no_number = http2(_with_status(b"surely"))
 
 
 @asynccontextmanager

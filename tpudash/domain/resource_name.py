@@ -69,6 +69,12 @@ def is_same_resource(one: str, other: str) -> bool:
     return one.split("/")[2:] == other.split("/")[2:]
 
 
+def may_be_in(name: str, project: str) -> bool:
+    """Whether a full name can be of a project, which the service may write as its number."""
+    named = name.split("/")[1] if name.startswith("projects/") else ""
+    return named == project or named.isdecimal() or project.isdecimal()
+
+
 def region_of(zone: str) -> str:
     """Return the region of a zone: `us-central1-b` lies in `us-central1`."""
     return zone.rsplit("-", 1)[0]

@@ -115,11 +115,11 @@ async def readable(answer: Awaitable[Any]) -> Any:
     return found
 
 
-def unreadable() -> Exception:
-    """Return the error of an answer that is no message of the kind."""
+def unreadable(why: str = "it is no message of this kind") -> Exception:
+    """Return the error of an answer that is none."""
     from google.protobuf.message import DecodeError
 
-    return DecodeError("it is no message of this kind")
+    return DecodeError(why)
 
 
 def raw(message: Any) -> Any:

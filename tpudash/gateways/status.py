@@ -57,6 +57,9 @@ def status_of(error: BaseException) -> CloudStatus:
     from google.api_core import exceptions
     from google.protobuf.message import DecodeError
 
+    if isinstance(error, DecodeError) and isinstance(error.__context__, grpc.RpcError):
+        # What could not be read are the details of a refusal, not an answer.
+        error = error.__context__
     if isinstance(error, grpc.RpcError):
         return _of_rpc_error(error)
     if isinstance(error, exceptions.GoogleAPICallError):
@@ -119,11 +122,12 @@ def _details(packed: Iterable[Any]) -> tuple[Mapping[str, Any], ...]:
 def _detail(packed: Any) -> Mapping[str, Any]:
     """Return one detail as JSON-like data; of a type that is not known here, its name alone."""
     from google.protobuf import json_format
+    from google.protobuf.message import DecodeError
     from google.rpc import error_details_pb2  # noqa: F401  registers the well-known details
 
     try:
         found: dict[str, Any] = json_format.MessageToDict(packed)
-    except (TypeError, ValueError, json_format.Error):
+    except (TypeError, ValueError, DecodeError, json_format.Error):
         return {"@type": packed.type_url}
     return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tpudash.domain.node import NodeListing
 from tpudash.domain.request import RequestListing
-from tpudash.domain.resource_name import location_name
+from tpudash.domain.resource_name import is_same_resource, location_name
 from tpudash.gateways.clients import ClientKind
 from tpudash.gateways.convert import last_segment
 from tpudash.gateways.convert_maintenance import maintenance_of
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from tpudash.gateways.retry import Caller
 
 T = TypeVar("T")
+NamedT = TypeVar("NamedT", "Node", "QueuedResource")
 READ_S: Final = 10.0
 LIST_S: Final = 15.0
 CHANGE_S: Final = 30.0
 PAGE_SIZE: Final = 1_000
+LONGEST_ZONE: Final = 63
 
 
 class GoogleTpu:
@@ -71,15 +73,17 @@ class GoogleTpu:
 
     async def get_node(self, name: str) -> Node:
         """Return one node by full name; raises `NotFoundError` when it is gone for sure."""
-        return await self._get(
-            f"read {name}", "get_node", name, lambda message: node_of(raw(message))
-        )
+        what = f"read {name}"
+        found = await self._get(what, "get_node", name, lambda message: node_of(raw(message)))
+        return self._about(name, found, what)
 
     async def get_request(self, name: str) -> QueuedResource:
         """Return one queued resource by full name."""
-        return await self._get(
-            f"read {name}", "get_queued_resource", name, lambda message: request_of(raw(message))
+        what = f"read {name}"
+        found = await self._get(
+            what, "get_queued_resource", name, lambda message: request_of(raw(message))
         )
+        return self._about(name, found, what)
 
     async def get_operation(self, name: str) -> CloudOperation:
         """Return a long-running operation as it stands."""
@@ -185,6 +189,17 @@ class GoogleTpu:
         pages = all_pages(self._caller, what, page, timeout_s=LIST_S, spend=Spend.TPU_LIST)
         return [answer async for answer in pages]
 
+    def _about(self, name: str, found: NamedT, what: str) -> NamedT:
+        """Return an answer that is about what was asked for.
+
+        Raises:
+            UnreachableError: It is about something else.
+        """
+        if not is_same_resource(found.name, name):
+            wrong = unreadable(f"it is about {found.name[:200]!r}")
+            raise self._caller.translated(wrong, what)
+        return found
+
     async def _get(self, what: str, method: str, name: str, convert: Callable[[Any], T]) -> T:
         client = await self._clients.get(ClientKind.TPU)
 
@@ -213,7 +228,8 @@ class GoogleTpu:
 
 def _unreachable(pages: list[Any]) -> tuple[str, ...]:
     """Return the zones that did not answer, from whatever form of name the pages give."""
-    return tuple(dict.fromkeys(last_segment(name) for page in pages for name in page.unreachable))
+    names = (last_segment(name)[:LONGEST_ZONE] for page in pages for name in page.unreachable)
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _place(location: str) -> str:

@@ -58,6 +58,8 @@ def to_error(status: CloudStatus, what: str, *, changes: bool) -> TpudashError:
         changes: Whether the call would change something, so that silence leaves it in doubt.
     """
     failure = classify(status)
+    if not failure.evidence:
+        failure = replace(failure, evidence=status.code)
     if failure.error_class is ErrorClass.AUTH_EXPIRED:
         return _error(NotAllowedError, f"not signed in to {what}", failure)
     if status.code in NO_ANSWER_CODES:

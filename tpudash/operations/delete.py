@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.node import Node, NodeState
 from tpudash.domain.operation import OperationKind, Plan
-from tpudash.domain.resource_name import is_same_resource
+from tpudash.domain.resource_name import is_same_resource, may_be_in
 from tpudash.domain.run import RunState
 from tpudash.domain.run_state import age_text
 from tpudash.errors import NotFoundError, TpudashError, UsageError
@@ -88,7 +88,12 @@ def _begun(desk: Desk, project: str, name: str) -> OperationKind | None:
 async def _add_by_full_name(survey: Survey, doom: _Doom, name: str) -> None:
     """Add a node or queued resource that is named in full, whoever owns it."""
     collection = name.rsplit("/", 2)[-2] if name.count("/") == 5 else ""
-    tpu = survey.cloud.tpu
+    tpu, project = survey.cloud.tpu, survey.cloud.project
+    if collection and not may_be_in(name, project):
+        raise UsageError(
+            f"{name} is not in project {project}",
+            hint=f"begin with --project {name.split('/')[1]}",
+        )
     try:
         if collection == "nodes":
             doom.nodes[name] = await tpu.get_node(name)

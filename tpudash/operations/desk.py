@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tpudash.domain.operation import OperationKind
-from tpudash.domain.resource_name import node_name
+from tpudash.domain.resource_name import may_be_in, node_name
 from tpudash.domain.run import Bundle
 from tpudash.errors import NotFoundError, UnreachableError
 from tpudash.operations.run_files import bundle_url
@@ -63,11 +63,14 @@ class Desk:
     async def survey(self, *, only: str | None = None, buckets: Iterable[str] = ()) -> Survey:
         """Read nodes, requests and runs, all of them or those of one name.
 
+        What an answer holds of other projects is left out, so that nothing can be done to it.
+
         Raises:
             TpudashError: Nodes or requests could not be listed.
         """
         cloud = await self.tools.connection.cloud()
         nodes, requests = await asyncio.gather(cloud.tpu.list_nodes(), cloud.tpu.list_requests())
+        nodes, requests = _only_of(cloud.project, nodes, requests)
         reader = RunReader(cloud.bucket, self.tools.clock)
         reading = await reader.read(
             nodes,
@@ -99,6 +102,14 @@ class Desk:
         every = self.tools.journal.unfinished(project)
         found = (one for one in every if one.run == run and one.kind in making)
         return tuple(reversed(tuple(found)))
+
+
+def _only_of(
+    project: str, nodes: NodeListing, requests: RequestListing
+) -> tuple[NodeListing, RequestListing]:
+    own = tuple(node for node in nodes.nodes if may_be_in(node.name, project))
+    queue = tuple(one for one in requests.requests if may_be_in(one.name, project))
+    return replace(nodes, nodes=own), replace(requests, requests=queue)
 
 
 async def with_definite_node(survey: Survey, evidence: RunEvidence) -> RunEvidence:

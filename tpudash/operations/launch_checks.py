@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.accelerator import load_catalog
+from tpudash.domain.placement import check_placement
 from tpudash.domain.recipes import RECIPES
 from tpudash.domain.run import RUN_NAME_PATTERN
 from tpudash.domain.runtimes import default_runtime, fitting_runtimes, misfit
 from tpudash.errors import NotFoundError, UsageError
 from tpudash.operations.changes import offering
 from tpudash.operations.desk import nearest
-from tpudash.operations.placement_checks import check_placement
 
 if TYPE_CHECKING:
     from tpudash.domain.accelerator import AcceleratorType
