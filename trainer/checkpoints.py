@@ -51,6 +51,7 @@ class Checkpoints:
             TrainerError: checkpoints exist but none is good, or they belong to another model.
         """
         scan = self._folder.scan()
+        self._refuse_other_framework(scan)
         freed = self._folder.sweep(scan)
         if freed:
             self._warn(f"removed {freed} bytes that an interrupted save had left behind")
@@ -75,6 +76,19 @@ class Checkpoints:
             tuple(damaged.values()),
             extra if isinstance(extra, dict) else {},
         )
+
+    def _refuse_other_framework(self, scan: Scan) -> None:
+        """Refuse checkpoints that another recipe has saved, rather than begin at step 0."""
+        if scan.indices or not scan.described:
+            return
+        framework = (self._folder.description(max(scan.described)) or {}).get("framework")
+        if framework == "jax":
+            raise TrainerError(
+                ExitCode.DEFECT,
+                "VERSION",
+                f"the checkpoints in {self._folder.path} were saved by the JAX recipe",
+                "resume with python -m trainer.jax_recipe, or start a new run",
+            )
 
     def _sort(self, scan: Scan) -> tuple[list[int], dict[int, str]]:
         good: list[int] = []

@@ -154,7 +154,7 @@ class Checkpoints:
                 ExitCode.DEFECT,
                 "VERSION",
                 "the checkpoints of this run were saved by the TensorFlow recipe",
-                "resume with --recipe tensorflow, or start a new run",
+                "resume with python -m trainer, or start a new run",
             )
 
     def _sweep(self, names: list[str]) -> None:

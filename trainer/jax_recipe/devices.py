@@ -51,7 +51,8 @@ def configure(config: Config, *, tpu: bool, workers: Workers) -> None:
         jax.config.update("jax_platforms", "tpu")
         return
     jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", config.cpu_replicas)
+    if jax.config.jax_num_cpu_devices != config.cpu_replicas:
+        jax.config.update("jax_num_cpu_devices", config.cpu_replicas)
     if workers.count > 1:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
 

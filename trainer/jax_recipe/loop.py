@@ -113,7 +113,9 @@ class Loop:
         sums, gradients = self._gradients(state.weights, images, labels)
         changes, optimizer = self._optimizer.update(gradients, state.optimizer, state.weights)
         weights = optax.apply_updates(state.weights, changes)
-        health = (sums[0] + optax.global_norm(gradients)) * 0.0
+        health = sums[0] * 0.0
+        for gradient in jax.tree.leaves(gradients):
+            health += gradient.sum() * 0.0
         return State(weights, optimizer), totals + sums, health
 
     def _gradients(self, weights: model.Weights, images: Any, labels: Any) -> tuple[Any, Any]:

@@ -119,7 +119,8 @@ class Workers:
         return number if is_one and said.get("key") == self.key else None
 
     def _report(self) -> str:
-        deadline = time.monotonic() + self.patience_s + _ANSWER_S
+        # Worker 0, which waits as long, is to be the one that tells who is missing.
+        deadline = time.monotonic() + self.patience_s + min(_ANSWER_S, self.patience_s)
         while (left := deadline - time.monotonic()) > 0:
             try:
                 with socket.create_connection((self.address, self.port), min(left, 5.0)) as called:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tests.unit.trainer.event_schema import check_schema
 from tests.unit.trainer.jobs import run_job, write_digits
 from trainer.faults import ExitCode, TrainerError
 
@@ -38,9 +39,11 @@ def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str)
     code, first = run_job(tmp_path / "run", *flags, steps=11, every=3, stop_at=3)
     assert code == ExitCode.PREEMPTED
     assert first["preempt"][0]["step"] == 3
+    check_schema(first)
     code, second = run_job(tmp_path / "run", *flags, steps=11, every=3)
     assert code == ExitCode.FINISHED
     assert second["restore"][0]["step"] == 3
+    check_schema(second)
     assert "result will differ" not in str(second["warning"])
     assert digest(second) == digest(straight)
     assert second["finish"][0]["metrics"] == straight["finish"][0]["metrics"]
