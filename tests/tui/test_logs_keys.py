@@ -287,7 +287,11 @@ async def test_the_viewer_shows_the_tail_of_a_file_follows_and_saves(
         row = app.pane.view.marked
         assert row is not None
         assert row.text == "line 31234"
-        await pilot.press("?")
+        await pilot.press("h")
+        await settle(pilot)
+        (told,) = app.pane.query_one(".beats").rows  # type: ignore[attr-defined]
+        assert "only live logs do" in told[0].text
+        await pilot.press("h", "?")
         await settle(pilot)
         assert app.screen.id == "help-screen"
         await pilot.press("escape")

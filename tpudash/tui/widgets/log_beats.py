@@ -62,7 +62,8 @@ def _head(width: int) -> Spans:
 def _row(pulse: Pulse, now: datetime, width: int) -> Spans:
     heard = time_of(pulse.last_micros)
     silence = now - heard
-    name = safe_text(f"{pulse.node_id}:{pulse.worker_id}" if pulse.worker_id else pulse.node_id, 80)
+    place = f"{pulse.node_id}:{pulse.worker_id}" if pulse.worker_id else pulse.node_id
+    name = safe_text(place or pulse.run or "-", 80)
     step = "-" if pulse.step is None else f"{pulse.step:,}"
     step_age = age(time_of(pulse.step_micros), now, step=5) if pulse.step_micros else "-"
     variable = "" if silence < SILENT else "warning" if silence < LONG_SILENT else "error"

@@ -16,7 +16,7 @@ from tpudash.tui.widgets.log_saving import copied
 from tpudash.tui.widgets.log_view import FOLLOW_INTERVAL_S, LogView
 from tpudash.tui.widgets.logs_pane_acts import LogsActs
 from tpudash.tui.widgets.logs_status import LogStatus, about_ring
-from tpudash.tui.widgets.span_view import SpanView
+from tpudash.tui.widgets.span_view import Span, SpanView
 from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
@@ -220,7 +220,10 @@ class LogsPane(Pane):
         def belongs(pulse: Pulse) -> bool:
             return not name or pulse.node_id in nodes or (run is not None and pulse.run == run)
 
-        pulses = self.context.store.logs.pulses
+        source = self.context.store.logs if self._given is None else self._given
+        pulses = getattr(source, "pulses", None)
+        if pulses is None:
+            return [(Span("A file tells nobody's heartbeat; only live logs do.", "muted"),)]
         return draw_beats(pulses, self.context.now(), (width, height), belongs=belongs)
 
     @property
