@@ -46,6 +46,9 @@ class Activity(Enum):
 IDLE_AFTER_S: Final = 300.0
 MOST_IDLE_S: Final = 60.0
 """The longest pause of an idle source: others may launch something at any time."""
+PAUSE_PER_ANSWER: Final = 2.0
+"""How much longer a pause is at least than the answer before it took: of thousands of nodes it
+takes many calls, of which others need their share."""
 
 
 def activity_of(snapshot: Snapshot) -> Activity:
@@ -68,9 +71,17 @@ class Rhythm:
         self._interval_s = interval_s
         self._while_changing_s = while_changing_s
         self._idle_since: float | None = None
+        self._took_s = 0.0
+
+    def took(self, seconds: float) -> None:
+        """Note how long the last answer took, all pages of it."""
+        self._took_s = seconds
 
     def interval_s(self, activity: Activity) -> float:
         """Return seconds until the next question."""
+        return max(self._wanted_s(activity), PAUSE_PER_ANSWER * self._took_s)
+
+    def _wanted_s(self, activity: Activity) -> float:
         if activity is not Activity.IDLE:
             self._idle_since = None
             is_changing_now = activity is Activity.CHANGING

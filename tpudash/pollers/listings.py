@@ -31,8 +31,9 @@ class NodesSource:
 
     async def poll(self, cloud: Cloud) -> None:
         """List all nodes; their facts are as old as the question, not as the answer."""
-        as_of = self._clock.now()
+        as_of, began = self._clock.now(), self._clock.monotonic()
         listing = await cloud.tpu.list_nodes()
+        self._rhythm.took(self._clock.monotonic() - began)
         self._store.apply(NodesListed(self._announcements.laid_over(listing), as_of))
         if listing.nodes:
             await self._announcements.refresh(cloud)
@@ -54,8 +55,9 @@ class RequestsSource:
 
     async def poll(self, cloud: Cloud) -> None:
         """List all queued resources."""
-        as_of = self._clock.now()
+        as_of, began = self._clock.now(), self._clock.monotonic()
         listing = await cloud.tpu.list_requests()
+        self._rhythm.took(self._clock.monotonic() - began)
         self._store.apply(RequestsListed(listing, as_of))
 
     def interval_s(self) -> float:

@@ -12,7 +12,7 @@ from tpudash.domain.request import RequestListing
 from tpudash.gateways.protocols import Cloud, TailBatch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from datetime import datetime, timedelta
 
     from tpudash.domain.log import LogEntry
@@ -26,6 +26,8 @@ class FakeWorld:
     Attributes:
         failing: Errors by method name; raised instead of an answer.
         hanging: Names of methods that never answer.
+        pages: Calls that a list takes.
+        page_takes: Waits as long as one of them takes.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -38,6 +40,14 @@ class FakeWorld:
     tails: list[asyncio.Queue[TailBatch | Exception | None]] = field(default_factory=list)
     tails_since: list[datetime | None] = field(default_factory=list)
     closed: int = 0
+    pages: int = 1
+    page_takes: Callable[[], Awaitable[None]] | None = None
+
+    async def list(self, method: str) -> None:
+        for _ in range(self.pages):
+            await self.answer(method)
+            if self.page_takes is not None:
+                await self.page_takes()
 
     async def answer(self, method: str) -> None:
         self.calls[method] += 1
@@ -52,7 +62,7 @@ class FakeTpu:
         self._world = world
 
     async def list_nodes(self, location: str = "-") -> NodeListing:
-        await self._world.answer("list_nodes")
+        await self._world.list("list_nodes")
         return NodeListing(self._world.nodes)
 
     async def list_maintenance(self, location: str = "-") -> dict[str, Maintenance]:
@@ -60,7 +70,7 @@ class FakeTpu:
         return dict(self._world.maintenance)
 
     async def list_requests(self, location: str = "-") -> RequestListing:
-        await self._world.answer("list_requests")
+        await self._world.list("list_requests")
         return RequestListing(())
 
 

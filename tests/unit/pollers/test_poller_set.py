@@ -194,6 +194,30 @@ async def test_an_empty_project_is_looked_at_ever_more_rarely(session: Session) 
         assert 8 <= session.world.calls["list_nodes"] - before <= 13
 
 
+@pytest.mark.parametrize(
+    ("state", "pages", "most_nodes", "most_requests"),
+    [(None, 1, 2, 2), ("READY", 1, 7, 5), ("CREATING", 1, 38, 19), ("CREATING", 50, 100, 100)],
+    ids=["nothing there", "at rest", "changing", "50,000 nodes changing"],
+)
+async def test_the_calls_of_a_minute(
+    session: Session, state: str | None, pages: int, most_nodes: int, most_requests: int
+) -> None:
+    session.world.nodes = (node(state),) if state else ()
+    session.world.pages = pages
+    session.world.page_takes = lambda: session.clock.sleep(0.2)
+    async with session.running():
+        await session.clock.advance(3_600)
+        before = session.world.calls.copy()
+        await session.clock.advance(600)
+        calls = {method: count / 10 for method, count in (session.world.calls - before).items()}
+    assert calls["list_nodes"] <= most_nodes
+    assert calls["list_requests"] <= most_requests
+    assert calls["list_series"] <= len(METRIC_TYPES) + 1
+    assert calls.get("list_entries", 0) <= 1
+    assert calls.get("tail", 0) == 0, "the tail stays open"
+    assert calls.get("list_maintenance", 0) <= 1
+
+
 async def test_a_source_that_is_throttled_says_so_and_asks_less_often(session: Session) -> None:
     session.world.nodes = (node("READY"),)
     async with session.running():
