@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from trainer.background import Background
 from trainer.faults import ExitCode, TrainerError, access_error, one_line
 from trainer.resuming import KEPT, Restored, Saved, check_model, differences, other_model
 
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
 class Checkpoints:
     """The checkpoints of one training state.
 
+    A save copies the variables, which takes a few milliseconds, and writes the copy from a thread
+    while the training goes on; on gs:// the writing takes seconds.
+
     Args:
         folder: where they lie.
-        objects: what they hold: step, model, optimizer.
+        variables: what they hold besides the step: the variables of model and optimizer.
         step: the variable that counts steps done, int64.
         description: metadata of this job: keras_flavour, model, precision and so on.
         warn: told what is worth knowing but no failure.
@@ -31,14 +36,18 @@ class Checkpoints:
         self,
         folder: CheckpointFolder,
         *,
-        objects: dict[str, Any],
+        variables: dict[str, list[Any]],
         step: Any,
         description: dict[str, Any],
         warn: Callable[[str], None],
     ) -> None:
         self._folder = folder
         self._step = step
-        self._checkpoint = tf.train.Checkpoint(step=step, **objects)
+        self._variables = variables
+        self._checkpoint = tf.train.Checkpoint(step=step, **variables)
+        self._copy = _copy_of(step, variables)
+        self._writing: Background[Saved] = Background("checkpoint")
+        self._newest: int | None = None
         self._description = description
         self._warn = warn
         self._manager: Any = None
@@ -63,10 +72,8 @@ class Checkpoints:
             self._check_description(good[0])
             self._read(good[0])
             self._folder.write_state(good)
-            self.last_saved = good[0]
-        self._manager = tf.train.CheckpointManager(
-            self._checkpoint, self._folder.path, max_to_keep=KEPT
-        )
+            self.last_saved = self._newest = good[0]
+        self._manager = tf.train.CheckpointManager(self._copy, self._folder.path, max_to_keep=KEPT)
         path = self._folder.prefix(good[0]) if good else None
         extra = (self._folder.description(good[0]) or {}).get("extra") if good else None
         return Restored(
@@ -157,27 +164,67 @@ class Checkpoints:
         except tf.errors.OpError as error:
             raise access_error(error, f"cannot restore ckpt-{step}") from error
 
-    def save(self, step: int, extra: dict[str, Any] | None = None) -> Saved | None:
+    def save(
+        self, step: int, extra: dict[str, Any] | None = None, *, wait: bool = True
+    ) -> list[Saved]:
         """Save the state after `step` steps, unless that is the newest checkpoint already.
 
         Args:
             step: steps done.
             extra: further state as JSON values; `restore` gives it back.
+            wait: until it is written.
+
+        Returns:
+            What was written completely since the last call of this method or of `saved`.
 
         Raises:
-            TrainerError: it could not be written; earlier checkpoints are unharmed.
+            TrainerError: one could not be written; earlier checkpoints are unharmed.
         """
-        if step == self.last_saved:
-            return None
         began = time.monotonic()
-        self._step.assign(step)
+        self._writing.wait()
+        done = self._writing.collect()
+        if step != self._newest:
+            self._step.assign(step)
+            self._take_copy()
+            held_s = time.monotonic() - began
+            self._writing.start(partial(self._write, step, extra or {}, began, held_s))
+            self._newest = step
+        if wait:
+            self._writing.wait()
+        return [*done, *self._writing.collect()]
+
+    def saved(self) -> list[Saved]:
+        """Return what was written completely since the last call of this method or of `save`.
+
+        Raises:
+            TrainerError: one could not be written; earlier checkpoints are unharmed.
+        """
+        return self._writing.collect()
+
+    def _take_copy(self) -> None:
+        self._copy.step.assign(self._step)
+        for name, variables in self._variables.items():
+            for copy, variable in zip(getattr(self._copy, name), variables, strict=True):
+                copy.assign(variable)
+
+    def _write(self, step: int, extra: dict[str, Any], began: float, held_s: float) -> Saved:
         try:
             path = str(self._manager.save(checkpoint_number=step))
-            self._folder.describe(step, {"step": step, "extra": extra or {}, **self._description})
+            self._folder.describe(step, {"step": step, "extra": extra, **self._description})
             size = self._folder.size(step)
             kept = {int(name.rsplit("-", 1)[1]) for name in self._manager.checkpoints}
             self._folder.forget_descriptions(kept)
         except (tf.errors.OpError, OSError) as error:
             raise access_error(error, f"the checkpoint of step {step} was not saved") from error
         self.last_saved = step
-        return Saved(step, path, time.monotonic() - began, size)
+        return Saved(step, path, time.monotonic() - began, size, held_s)
+
+
+def _copy_of(step: Any, variables: dict[str, list[Any]]) -> Any:
+    """Return a checkpoint of variables of the same names, in the host's memory."""
+    with tf.device("CPU:0"):
+        copies = {
+            name: [tf.Variable(tf.zeros(each.shape, each.dtype), trainable=False) for each in group]
+            for name, group in variables.items()
+        }
+        return tf.train.Checkpoint(step=tf.Variable(tf.zeros_like(step)), **copies)

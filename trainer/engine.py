@@ -111,11 +111,16 @@ class Engine(Protocol):
         """Take up the newest good checkpoint. Raises `TrainerError`."""
         ...
 
-    def save(self, step: int, extra: dict[str, Any]) -> Saved | None:
-        """Save a checkpoint; None if that step is saved or another process saves it.
+    def save(self, step: int, extra: dict[str, Any], *, wait: bool) -> list[Saved]:
+        """Save a checkpoint, unless that step is saved or another process saves it.
 
-        Raises `TrainerError`.
+        Unless told to wait, it may still be being written when this returns. Returns what was
+        written completely since the last call of this method or of `saved`. Raises `TrainerError`.
         """
+        ...
+
+    def saved(self) -> list[Saved]:
+        """Return what was written completely meanwhile. Raises `TrainerError`."""
         ...
 
     def start(self, step: int) -> None:

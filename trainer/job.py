@@ -17,10 +17,10 @@ from trainer.profiling import Profiler
 from trainer.step_reports import StepReports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from trainer.engine import CurveWriter, Engine
-    from trainer.resuming import Restored
+    from trainer.resuming import Restored, Saved
     from trainer.stopping import StopRequest
 
 
@@ -46,6 +46,7 @@ class Job:
         self._stop = stop
         self._make_engine = make_engine
         self._stopping = False
+        self._saved_at = 0.0
         self._early = EarlyStop(config.early_stop)
         self._curves: CurveWriter | None = None
         self._performance: dict[str, Any] | None = None
@@ -120,7 +121,7 @@ class Job:
         reports = StepReports(self._events, engine, batch_size=self._config.batch_size)
         step = self._run_calls(engine, step, profiler, reports)
         profiler.stop(step)
-        self._save(engine, step)
+        self._save(engine, step, wait=True)
         self._performance = reports.performance(flops)
         return step
 
@@ -129,17 +130,15 @@ class Job:
     ) -> int:
         """Make device calls until the target or a request to stop. Returns the steps done."""
         sizer = CallSizer(self._config.call_seconds)
-        saved_at = time.monotonic()
+        self._saved_at = time.monotonic()
         count, seconds = 0, 0.0
         while step < engine.target and not self._early.due:
-            is_time = self._is_time_to_save(engine, step, saved_at)
+            is_time = self._is_time_to_save(engine, step)
             agreed = self._agree(engine, seconds=seconds, save=is_time)
             if self._stopping:
                 break
             if agreed.save:
                 self._save(engine, step)
-                saved_at = time.monotonic()
-                continue
             if count:
                 sizer.observe(count, agreed.seconds)
             profiler.at(step)
@@ -149,12 +148,11 @@ class Job:
             seconds = time.monotonic() - began
             step += count
             self._after_call(engine, step, call, reports)
-            if engine.last_saved == step:
-                saved_at = time.monotonic()
         return step
 
     def _after_call(self, engine: Engine, step: int, call: Call, reports: StepReports) -> None:
         reports.add(call)
+        self._tell_saved(engine.saved())
         evaluates = self._evaluation_due(step, engine.target)
         if reports.due or evaluates or step == engine.target:
             self._tell_step(engine, reports, step)
@@ -201,11 +199,11 @@ class Job:
         traced = profiler.boundary(step)
         return min(nexts if traced is None else [*nexts, traced])
 
-    def _is_time_to_save(self, engine: Engine, step: int, saved_at: float) -> bool:
+    def _is_time_to_save(self, engine: Engine, step: int) -> bool:
         seconds = self._config.checkpoint_seconds
         if not seconds or step in (0, engine.last_saved):
             return False
-        return time.monotonic() - saved_at >= seconds
+        return time.monotonic() - self._saved_at >= seconds
 
     def _evaluation_due(self, step: int, target: int) -> bool:
         every = self._config.eval_every
@@ -220,22 +218,26 @@ class Job:
         if problem:
             self._warn(problem)
 
-    def _save(self, engine: Engine, step: int) -> None:
+    def _save(self, engine: Engine, step: int, *, wait: bool = False) -> None:
         if step == 0:
             return
+        self._saved_at = time.monotonic()
         if not engine.weights_are_finite():
             raise self._not_a_number(engine, step)
         extra = {STATE_KEY: self._early.state()} if self._config.early_stop else {}
-        saved = engine.save(step, extra)
+        self._tell_saved(engine.save(step, extra, wait=wait))
         if self._curves:
             self._after_summary(self._curves.flush())
-        if saved:
+
+    def _tell_saved(self, checkpoints: Sequence[Saved]) -> None:
+        for saved in checkpoints:
             self._events.emit(
                 "checkpoint",
-                f"saved step {step} in {saved.seconds:.2f} s",
-                step=step,
+                f"saved step {saved.step} in {saved.seconds:.2f} s",
+                step=saved.step,
                 path=saved.path,
                 seconds=finite(saved.seconds, 4),
+                held_s=finite(saved.held_s, 4),
                 bytes=saved.bytes,
             )
 

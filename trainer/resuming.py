@@ -47,12 +47,18 @@ class Restored:
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint that was written."""
+    """A checkpoint that was written.
+
+    Attributes:
+        seconds: from the beginning of the save until all of it was written.
+        held_s: how long the training waited for it.
+    """
 
     step: int
     path: str
     seconds: float
     bytes: int
+    held_s: float
 
 
 def check_model(step: int, found: Mapping[str, Any], mine: Mapping[str, Any]) -> None:

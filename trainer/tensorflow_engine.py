@@ -74,6 +74,7 @@ class TensorFlowEngine:
         self.evaluation_examples = evaluation.examples
         self.restore = checkpoints.restore
         self.save = checkpoints.save
+        self.saved = checkpoints.saved
         self.save_best = self._best.save
         self.restore_best = self._best.restore
         self.take_measures = self._loop.take_measures
@@ -209,7 +210,7 @@ def _checkpoints(
 ) -> Checkpoints:
     return Checkpoints(
         folder,
-        objects={"model": state.model, "optimizer": state.optimizer},
+        variables=state.variables(),
         step=state.step,
         description=_description(config, state, training),
         warn=warn,

@@ -41,6 +41,13 @@ class TrainingState:
             self.totals = [_total("loss"), _total("right"), _total("examples")]
         self._all_finite = tf.function(self._check_weights, jit_compile=False, autograph=False)
 
+    def variables(self) -> dict[str, list[Any]]:
+        """Return the variables that a resumed run needs, by what they belong to."""
+        return {
+            "model": [each.value for each in self.model.variables],
+            "optimizer": [each.value for each in self.optimizer.variables],
+        }
+
     def weights_are_finite(self) -> bool:
         """Say whether no weight is NaN or infinite, so that the state is worth saving."""
         return bool(self._all_finite())

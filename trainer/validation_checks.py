@@ -155,14 +155,14 @@ class Rehearsal:
         folder.prepare()
         self._checkpoints = Checkpoints(
             folder,
-            objects={"model": state.model, "optimizer": state.optimizer},
+            variables=state.variables(),
             step=state.step,
             description={"schema": 1},
             warn=lambda _: None,
         )
         self._checkpoints.restore()
         self._digest = weights_sha256(state.model)
-        saved = self._checkpoints.save(1)
+        (saved,) = self._checkpoints.save(1)
         message = f"{saved.bytes / 1e6:.1f} MB in {saved.seconds * 1000:.0f} ms"
         details = {"bytes": saved.bytes, "path": self._config.model_dir}
         return Outcome(saved.seconds, "s", message, details=details)

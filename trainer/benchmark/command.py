@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _RUN_SECONDS_GOALS = {"first_step_s": 5.0, "preempted_to_stepping_s": 8.0}
 _CHECKPOINT_GOAL_S = 0.03
+"""How long the training may wait for a checkpoint, which is written beside it."""
 _SPEED_GOALS = {True: 1.7, False: 1.1}
 """How much faster than the plain loop, where bfloat16 is fast and where it is not."""
 _MEMORY_GOAL = 0.65
@@ -112,9 +113,12 @@ def _run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     _say("preempting a run and starting it again")
     cycle = preemption_cycle(_flags_of_cycle(options, folder), after_step=20)
     best = max(ours, key=lambda each: each["examples_per_second"] or 0.0)
-    cycle["checkpoint_s"] = _median(
-        [*cycle.pop("checkpoint_seconds"), *(each.pop("checkpoint_s") for each in ours)]
-    )
+    saves = [
+        *cycle.pop("checkpoints"),
+        *(save for each in ours for save in each.pop("checkpoints")),
+    ]
+    cycle["checkpoint_held_s"] = _median([save["held_s"] for save in saves])
+    cycle["checkpoint_written_s"] = _median([save["seconds"] for save in saves])
     report: dict[str, Any] = {
         "schema": 1,
         "machine": _machine(),
@@ -175,7 +179,7 @@ def _train(options: argparse.Namespace, folder: Path, number: int) -> dict[str, 
         "compute_type": _compute_type(options),
         "eval_loss": finish["metrics"]["eval_loss"],
         "eval_accuracy": finish["metrics"]["eval_accuracy"],
-        "checkpoint_s": _median([each["seconds"] for each in trainer.of_kind("checkpoint")]),
+        "checkpoints": trainer.of_kind("checkpoint"),
     }
 
 
@@ -213,7 +217,8 @@ def _goals(report: dict[str, Any]) -> list[dict[str, Any]]:
         _goal(name, reactions[name], limit, at_most=True)
         for name, limit in _RUN_SECONDS_GOALS.items()
     ]
-    goals.append(_goal("checkpoint_s", reactions["checkpoint_s"], _CHECKPOINT_GOAL_S, at_most=True))
+    held = reactions["checkpoint_held_s"]
+    goals.append(_goal("checkpoint_held_s", held, _CHECKPOINT_GOAL_S, at_most=True))
     compared = report.get("comparison")
     if compared:
         fast = report["trainer"]["compute_type"] == "bfloat16"

@@ -121,14 +121,14 @@ def preemption_cycle(arguments: Sequence[str], after_step: int) -> dict[str, Any
         first.close()
         if second is not None:
             second.close()
-    saves = [each["seconds"] for each in first.of_kind("checkpoint")]
+    saves = first.of_kind("checkpoint")
     return {
         "first_step_s": round(first.seconds_to_first_step or 0.0, 3),
         "saved_and_ended_s": round(ended - asked, 3),
         "restart_to_step_s": round(stepping - ended, 3),
         "preempted_to_stepping_s": round(stepping - asked, 3),
         "restored_step": second.of_kind("restore")[0]["step"],
-        "checkpoint_seconds": saves,
+        "checkpoints": saves,
     }
 
 

@@ -246,7 +246,8 @@ class Checkpoints:
         self.last_saved = step
         size = sum(int(each["bytes"]) for each in files.values())
         path = self._storage.path(f"{FOLDER}/ckpt-{step}")
-        return Saved(step, path, time.monotonic() - began, size)
+        seconds = time.monotonic() - began
+        return Saved(step, path, seconds, size, seconds)
 
     def save_best(self, step: int, weights: Any) -> None:
         """Keep weights as the best so far, replaced as a whole. Raises `TrainerError`."""

@@ -140,16 +140,27 @@ class JaxEngine:
         self._loop.state = devices.on_all(self._devices, tree)
         return restored
 
-    def save(self, step: int, extra: dict[str, Any]) -> Saved | None:
-        """Save a checkpoint on the first worker; None elsewhere.
+    def save(
+        self,
+        step: int,
+        extra: dict[str, Any],
+        *,
+        wait: bool,  # noqa: ARG002 - it is always written at once
+    ) -> list[Saved]:
+        """Save a checkpoint on the first worker, and return it; nothing elsewhere.
 
         Raises:
             TrainerError: it could not be written; earlier checkpoints are unharmed.
         """
         if self._share.host:
             self._checkpoints.last_saved = step
-            return None
-        return self._checkpoints.save(step, devices.from_here(self._loop.state), extra)
+            return []
+        saved = self._checkpoints.save(step, devices.from_here(self._loop.state), extra)
+        return [saved] if saved else []
+
+    def saved(self) -> list[Saved]:
+        """Return nothing: `save` has told all."""
+        return []
 
     def start(self, step: int) -> None:
         """Take the data from a step on and compile the training step."""

@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 Events = dict[str, list[dict[str, Any]]]
 
 
-class StopAt(EventWriter):
-    """Asks to stop when a step is told, as a preemption notice would in the middle of training."""
+def _stop_after_save(engine: Any, step: int, stop: StopRequest) -> Any:
+    """Have an engine ask to stop when it saves a step, as a notice in the middle would."""
+    save = engine.save
 
-    def __init__(self, step: int, stop: StopRequest, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._step = step
-        self._stop = stop
+    def save_and_stop(at: int, extra: dict[str, Any], *, wait: bool) -> Any:
+        done = save(at, extra, wait=wait)
+        if at >= step:
+            stop.ask("test")
+        return done
 
-    def emit(self, event: str, message: str, *, severity: str = "INFO", **payload: Any) -> None:
-        """Write the event."""
-        super().emit(event, message, severity=severity, **payload)
-        if event == "checkpoint" and payload["step"] >= self._step:
-            self._stop.ask("test")
+    engine.save = save_and_stop
+    return engine
 
 
 def run_job(
@@ -45,7 +44,7 @@ def run_job(
         *arguments: further flags.
         steps: target.
         every: steps between checkpoints.
-        stop_at: ask to stop once a checkpoint of this step or later is saved.
+        stop_at: ask to stop when a checkpoint of this step or later is being saved.
     """
     from trainer.job import Job
     from trainer.tensorflow_engine import make_engine
@@ -60,9 +59,13 @@ def run_job(
     path.unlink(missing_ok=True)
     null = os.open(os.devnull, os.O_WRONLY)
     stop = StopRequest()
-    events = StopAt(stop_at, stop, run="r", attempt=1, stdout=null, file=path)
+    events = EventWriter(run="r", attempt=1, stdout=null, file=path)
+
+    def make() -> Any:
+        return _stop_after_save(make_engine(config, events, None), stop_at, stop)
+
     try:
-        code = Job(config, events, stop, lambda: make_engine(config, events, None)).execute()
+        code = Job(config, events, stop, make).execute()
     finally:
         os.close(null)
         found = events_in(path)

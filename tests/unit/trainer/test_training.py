@@ -36,6 +36,7 @@ def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str)
     if source == "streamed":
         flags += ["--memory_mb", "0"]
     _, straight = run_job(tmp_path / "straight", *flags, steps=11, every=3)
+    assert [each["step"] for each in straight["checkpoint"]] == [3, 6, 9, 11]
     code, first = run_job(tmp_path / "run", *flags, steps=11, every=3, stop_at=3)
     assert code == ExitCode.PREEMPTED
     assert first["preempt"][0]["step"] == 3
