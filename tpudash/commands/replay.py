@@ -99,7 +99,7 @@ def _show(state: CliState, player: object, recording: Recording) -> int:
     prepare_environment()
     from tpudash.tui.replay import ReplayApp
 
-    settings = console_settings(state, is_watch=True)
+    settings = console_settings(state, is_watch=True, is_replay=True)
     notices = list(settings.notices)
     if recording.problem:
         notices.append(f"The recording is not whole: {recording.problem}.")

@@ -151,7 +151,9 @@ def run_screen(
     return run_console(app, mouse=mouse and not is_watch)
 
 
-def console_settings(state: CliState, *, is_watch: bool) -> ConsoleSettings:
+def console_settings(
+    state: CliState, *, is_watch: bool, is_replay: bool = False
+) -> ConsoleSettings:
     """Return what the app is told: settings, with the terminal's traits where none are set."""
     from tpudash.config.themes import find_theme, list_themes, theme_or_default
     from tpudash.tui.pane import PaneId
@@ -184,7 +186,7 @@ def console_settings(state: CliState, *, is_watch: bool) -> ConsoleSettings:
         ),
         no_color=traits.no_color,
         rotate_s=settings.rotate_s if is_watch else 0.0,
-        notices=_notices(settings, problem, is_watch=is_watch),
+        notices=_notices(settings, problem, is_watch=is_watch and not is_replay),
     )
 
 

@@ -20,6 +20,8 @@ STEP_S: Final = 0.1
 TURN_S: Final = 0.03
 """Seconds for which changes are applied before the screen has its turn."""
 AT_ONCE: Final = 20
+FAR_BEHIND: Final = 100
+"""How many changes may wait while a moment still counts as reached."""
 SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
 
@@ -102,15 +104,19 @@ class Player:
         replaced: Is called with the new store after going back.
     """
 
-    def __init__(
-        self, recording: Recording, clock: ReplayClock, spool: Path | None = None
-    ) -> None:
+    def __init__(self, recording: Recording, clock: ReplayClock, spool: Path | None = None) -> None:
         self.recording = recording
         self.clock = clock
         self._spool = spool
         self.store: Store = self._new_store()
         self.replaced: Callable[[Store], None] = lambda _: None
         self._played = 0
+
+    @property
+    def is_seeking(self) -> bool:
+        """Whether it will take a while until what was recorded until now is applied."""
+        wanted = self.recording.count_until(self.clock.now())
+        return wanted - self._played > FAR_BEHIND
 
     @property
     def share_applied(self) -> float:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 SHORT_S: Final = 30.0
 LONG_S: Final = 600.0
-SOUGHT: Final = 0.98
-"""From which share on a moment counts as reached; a recording that runs is always a bit ahead."""
 
 
 class PlayerPort(Protocol):
@@ -37,6 +35,11 @@ class PlayerPort(Protocol):
     @property
     def clock(self) -> Any:
         """The recording's clock: `now`, `speed`, `is_paused`, `is_over`, `pause`."""
+        ...
+
+    @property
+    def is_seeking(self) -> bool:
+        """Whether the moment that was asked for is not reached yet."""
         ...
 
     @property
@@ -120,8 +123,8 @@ class ReplayApp(TpudashApp):
     def _show_place(self) -> None:
         clock = self._player.clock
         now: datetime = clock.now()
-        share = self._player.share_applied
-        if share < SOUGHT:
+        if self._player.is_seeking:
+            share = self._player.share_applied
             self.main.status.mode = f"REPLAY {now:%m-%d %H:%M:%S} SEEKING {share:.0%}"
             self._tick_status(now)
             return
