@@ -64,6 +64,8 @@ async def _look(desk: Desk, spec: RunSpec) -> Run | None:
 
 def _judge(run: Run) -> tuple[str, Failure | None] | None:
     """Return the end of waiting, or None while there is something to wait for."""
+    if run.state is RunState.SERVING:
+        return f"{run.name} serves", None
     if run.state is RunState.TRAINING and run.step is not None:
         return f"{run.name} trains at step {run.step}", None
     if run.state is RunState.FINISHED:

@@ -122,7 +122,7 @@ class Journal:
 
     def note(self, operation_id: str, message: str, **facts: Any) -> None:
         """Save how far an operation got."""
-        self._append("progress", operation_id, {"message": _scrubbed(message), **facts})
+        self._append("progress", operation_id, {"message": scrubbed(message), **facts})
 
     def note_spec(self, operation_id: str, spec: RunSpec) -> None:
         """Save the spec that is about to be written to the bucket."""
@@ -130,7 +130,7 @@ class Journal:
 
     def end(self, operation_id: str, state: OperationState, message: str) -> None:
         """Save how an operation ended."""
-        self._append("end", operation_id, {"state": state, "message": _scrubbed(message)})
+        self._append("end", operation_id, {"state": state, "message": scrubbed(message)})
 
     def tried_to_end(self, operation_id: str, state: OperationState, message: str) -> bool:
         """Save how an operation ended, and say whether that could be done."""
@@ -289,6 +289,10 @@ def _begun(operation_id: str, time: datetime, record: Mapping[str, Any]) -> Jour
     )
 
 
-def _scrubbed(text: str) -> str:
-    """Return a text of the cloud's without e-mail addresses, which the journal must not hold."""
+def scrubbed(text: str) -> str:
+    """Return a text of the cloud's without e-mail addresses, which no record must hold.
+
+    A run's own service account stands in its spec all the same: without it, no further node could
+    be made as the first one was.
+    """
     return _E_MAIL.sub("(address left out)", text)

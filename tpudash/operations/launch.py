@@ -10,7 +10,7 @@ from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import LaunchRequest, OperationKind, Plan
 from tpudash.domain.recipes import RECIPES
 from tpudash.domain.resource_name import node_name
-from tpudash.domain.run import Recipe, Run, RunSpec, RunState, run_url_of
+from tpudash.domain.run import AT_WORK, Recipe, Run, RunSpec, RunState, run_url_of
 from tpudash.domain.run_state import age_text
 from tpudash.operations import calls
 from tpudash.operations.desk import Desk, Survey, spec_with_bundle, with_bundle
@@ -199,7 +199,7 @@ _AS_IT_SHOULD_BE: Final = frozenset(
         RunState.LAUNCHING,
         RunState.WAITING,
         RunState.RESUMING,
-        RunState.TRAINING,
+        *AT_WORK,
         RunState.FINISHED,
     }
 )

@@ -16,6 +16,7 @@ import psutil
 
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.run import RecordError, Supervision, decode_record, encode_record
+from tpudash.operations.journal import scrubbed
 from tpudash.operations.refusals import RefusedError, refused
 
 if TYPE_CHECKING:
@@ -116,8 +117,9 @@ class Lease:
             raise LostLeaseError(f"{found.owner} on {found.host} supervises the run now")
         if found is not None and found.ended is not None:
             raise LostLeaseError("it was switched off")
+        told = scrubbed(message)
         changed = replace(
-            self.record, state=state, message=message, tries=tries, spent_usd=self.record.spent_usd
+            self.record, state=state, message=told, tries=tries, spent_usd=self.record.spent_usd
         )
         is_due = self._written is None or self._now() - self._written >= BEAT
         if found is None or changed != self.record or is_due:
@@ -126,7 +128,8 @@ class Lease:
 
     async def release(self, state: str, message: str) -> None:
         """Say that the supervision is over; raises `TpudashError` where that can't be written."""
-        self.record = replace(self.record, state=state, message=message, ended=self._now())
+        ended = self._now()
+        self.record = replace(self.record, state=state, message=scrubbed(message), ended=ended)
         await self._write()
 
     async def _write(self) -> None:

@@ -13,6 +13,7 @@ from tpudash.domain.node import NodeState
 from tpudash.domain.resource_name import ResourceName, node_name, request_name
 from tpudash.errors import CapacityError, OperationFailedError, TpudashError
 from tpudash.operations.calls import template_of
+from tpudash.operations.journal import scrubbed
 from tpudash.operations.making import (
     Asking,
     ZoneRefusedError,
@@ -194,7 +195,8 @@ class NodeMaker:
         """Write into `run.json` why there is no node, where there is none."""
         if await self._course.node(node_name(spec.project, spec.zone, spec.node_id)) is not None:
             return
-        told = {"class": str(class_of(error)), "detail": str(error), "hint": error.hint}
+        words = {"class": str(class_of(error)), "detail": str(error), "hint": error.hint}
+        told = {key: scrubbed(word) for key, word in words.items()}
         try:
             found = (await self._files.read(spec.run_url)).spec
             if found is not None and (found.deleted or not is_same_run(found, spec)):

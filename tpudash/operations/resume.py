@@ -9,7 +9,7 @@ from tpudash.domain.failure import ErrorClass
 from tpudash.domain.node import Node, NodeState
 from tpudash.domain.operation import OperationKind, Plan
 from tpudash.domain.resource_name import is_same_resource, node_name
-from tpudash.domain.run import Run, RunSpec, RunState
+from tpudash.domain.run import AT_WORK, Run, RunSpec, RunState
 from tpudash.errors import NotFoundError, UnreachableError
 from tpudash.operations import calls
 from tpudash.operations.changes import changed_spec
@@ -133,7 +133,7 @@ async def _not_found(desk: Desk, survey: Survey, name: str) -> NotFoundError:
 
 def _begun_resume(desk: Desk, found: FoundRun) -> ResumePayload | None:
     """Return the same resume as it was begun here and not ended, unless the run is past it."""
-    if found.run.state in {RunState.TRAINING, RunState.FINISHED}:
+    if found.run.state in {*AT_WORK, RunState.FINISHED}:
         return None
     for operation in desk.begun(found.spec.project, found.run.name):
         payload = operation.payload
@@ -178,10 +178,12 @@ def _check_may_resume(desk: Desk, found: FoundRun) -> None:
     at = "" if run.step is None else f" at step {run.step}"
     titles = {
         RunState.TRAINING: f"{name} is training{at}; there is nothing to resume",
+        RunState.SERVING: f"{name} is serving; there is nothing to resume",
         RunState.FINISHED: f"{name} is finished{at}; there is nothing to resume",
     }
     hints = {
         RunState.TRAINING: f"tpudash logs {name} --follow shows what it does",
+        RunState.SERVING: f"tpudash logs {name} --follow shows what it does",
         RunState.FINISHED: "launch another run to train again",
     }
     raise refused(

@@ -8,7 +8,6 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.operation import (
     LaunchChoices,
@@ -17,7 +16,6 @@ from tpudash.domain.operation import (
     OperationState,
     Plan,
 )
-from tpudash.domain.runtimes import default_runtime
 from tpudash.errors import NotFoundError, OperationFailedError, TpudashError
 from tpudash.operations import delete, launch, resume, supervise
 from tpudash.operations.awaiting import first_step
@@ -109,11 +107,6 @@ class Operations:
             tpu.list_accelerator_types(zone), tpu.list_runtime_versions(zone)
         )
         return LaunchChoices(zone, types, runtimes)
-
-    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
-        """Return the runtime version that the bundled trainer wants on this type."""
-        kind = load_catalog().find(accelerator_type)
-        return None if kind is None else default_runtime(kind, available)
 
     async def plan_launch(self, request: LaunchRequest) -> Plan:
         """Check the request against the cloud and return the plan; changes nothing."""

@@ -42,10 +42,6 @@ class SeveralProjects:
         """List the accelerator types and runtime versions that a zone offers the first project."""
         return await self._own.launch_choices(zone)
 
-    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
-        """Return the runtime version that the bundled trainer wants on this type."""
-        return self._own.default_runtime(accelerator_type, available)
-
     async def plan_launch(self, request: LaunchRequest) -> Plan:
         """Check the request against the first project and return the plan; changes nothing."""
         return await self._own.plan_launch(request)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.node import NodeState
-from tpudash.domain.run import AttemptState, RunState
+from tpudash.domain.run import AT_WORK, AttemptState, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,9 +95,7 @@ FAULTS_OF_A_NODE: Final = frozenset(
 )
 """Causes of a trainer's failure that a new node may well not have."""
 
-_AT_WORK: Final = frozenset(
-    {RunState.TRAINING, RunState.WAITING, RunState.LAUNCHING, RunState.RESUMING}
-)
+_AT_WORK: Final = frozenset({*AT_WORK, RunState.WAITING, RunState.LAUNCHING, RunState.RESUMING})
 
 
 def decide(

@@ -202,7 +202,8 @@ class Supervisor:
         raise NotFoundError(f"no run {payload.run} is left in {payload.run_url}")
 
     def _watched(self, look: _Look, verdict: Verdict) -> None:
-        if look.run.step is not None and look.run.state == "TRAINING":
+        is_training = look.run.state == "TRAINING" and look.run.step is not None
+        if is_training or look.run.state == "SERVING":
             self._failures.clear()
         words = verdict.reason
         if verdict.step is Step.ALARM:

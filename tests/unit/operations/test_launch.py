@@ -20,7 +20,7 @@ from tests.unit.operations.fake_cloud import (
 )
 from tpudash.domain.failure import CloudStatus, ErrorClass, Origin
 from tpudash.domain.operation import OperationState
-from tpudash.domain.run import RunState
+from tpudash.domain.run import Placement, RunState
 from tpudash.errors import NotFoundError, OutcomeUnknownError, TpudashError, UsageError
 from tpudash.operations.refusals import RefusedError
 
@@ -194,6 +194,25 @@ async def test_a_quota_stops_the_launch(room: Room) -> None:
     assert progress.state is OperationState.FAILED
     assert room.world.counted("create_node") == 0
     assert not room.world.nodes
+
+
+async def test_no_record_holds_an_address_but_the_account_that_the_node_runs_as(
+    room: Room,
+) -> None:
+    account = "trainer@demo.iam.gserviceaccount.com"
+    denied = refusal(ErrorClass.PERMISSION, "someone@example.com may not act as that account")
+
+    def refuse(method: str, target: str) -> None:
+        if method == "create_node":
+            raise denied
+
+    room.world.before = refuse
+    progress = await room.launch(placement=Placement(service_account=account))
+    assert progress.state is OperationState.FAILED
+    assert room.spec().placement.service_account == account, "no node could be made without it"
+    written = room.journal.path.read_text() + b"".join(room.world.files.values()).decode("latin-1")
+    assert "example.com" not in written
+    assert "(address left out) may not act" in written
 
 
 async def test_a_name_that_somebody_else_has_is_left_alone(room: Room) -> None:
