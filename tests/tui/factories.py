@@ -278,9 +278,6 @@ class FakeOperations:
         self.calls.append(("choices", zone))
         return self.choices
 
-    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
-        return next((name for name in available if "tf" in name), None)
-
     async def plan_launch(self, request: LaunchRequest) -> Plan:
         self.calls.append(("plan_launch", request))
         return await self._plan(OperationKind.LAUNCH, request.run, None)

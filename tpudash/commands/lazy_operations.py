@@ -36,10 +36,6 @@ class LazyOperations:
         """List the accelerator types and runtime versions that a zone offers."""
         return await self._room.launch_choices(zone)
 
-    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
-        """Return the runtime version that the bundled trainer wants on this type."""
-        return self._room.default_runtime(accelerator_type, available)
-
     async def plan_launch(self, request: LaunchRequest) -> Plan:
         """Check the request against the cloud and return the plan; changes nothing."""
         return await self._room.plan_launch(request)

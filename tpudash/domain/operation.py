@@ -49,6 +49,7 @@ class LaunchRequest:
         max_cost_usd: The most that the run may cost, or None for no cap.
         placement: How its nodes are asked for: queue, network, service account, labels.
         recipe: Which of the bundled trainers to run: a key of `RECIPES`.
+        serve: What to serve instead of training: a run of the bucket, or a folder or URL.
     """
 
     run: str
@@ -66,6 +67,7 @@ class LaunchRequest:
     max_cost_usd: float | None = None
     placement: Placement = field(default_factory=Placement)
     recipe: str = DEFAULT_RECIPE
+    serve: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,10 +185,6 @@ class OperationsPort(Protocol):
 
     async def launch_choices(self, zone: str) -> LaunchChoices:
         """List the accelerator types and runtime versions that a zone offers."""
-        ...
-
-    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
-        """Return the runtime version that the bundled trainer wants on this type."""
         ...
 
     async def plan_launch(self, request: LaunchRequest) -> Plan:

@@ -66,6 +66,7 @@ def check_request(request: LaunchRequest) -> AcceleratorType:
             hint="use v6e or an older generation",
         )
     _check_numbers(request)
+    check_serving(request)
     check_placement(request)
     if not request.zones:
         raise UsageError("no zone is given", hint=f"such as {', '.join(kind.zones[:3])}")

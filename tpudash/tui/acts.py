@@ -100,10 +100,6 @@ class GuardedOperations:
         """List the accelerator types and runtime versions that a zone offers."""
         return await self._operations.launch_choices(zone)
 
-    def default_runtime(self, accelerator_type: str, available: Sequence[str]) -> str | None:
-        """Return the runtime version that the bundled trainer wants on this type."""
-        return self._operations.default_runtime(accelerator_type, available)
-
     async def plan_launch(self, request: LaunchRequest) -> Plan:
         """Return the plan of a launch."""
         return await self._operations.plan_launch(request)

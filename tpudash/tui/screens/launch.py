@@ -12,16 +12,29 @@ from textual import on
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.suggester import SuggestFromList
 from textual.widgets import Button, Input, Select, Static
 
+from tpudash.cost.what_if import what_if
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.node import Scheduling
 from tpudash.domain.operation import LaunchChoices
+from tpudash.domain.recipes import RECIPES
+from tpudash.domain.runtimes import default_runtime
 from tpudash.errors import TpudashError
-from tpudash.tui.launch_form import FormValues, problems_of, request_of, summary_of
+from tpudash.tui.launch_form import (
+    CHOICES,
+    HOLDERS,
+    LABELS,
+    FormValues,
+    problems_of,
+    request_of,
+    summary_of,
+)
 from tpudash.tui.screens.overlay import Overlay
 from tpudash.tui.screens.plan import PlanDialog
 from tpudash.tui.widgets.line import Line
+from tpudash.tui.widgets.what_if import what_if_lines
 from tpudash.wording.text import safe_block, safe_text
 
 if TYPE_CHECKING:
@@ -38,21 +51,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LABELS: Final = {
-    "run": "run name",
-    "zone": "zone",
-    "accelerator_type": "accelerator",
-    "runtime_version": "runtime",
-    "scheduling": "scheduling",
-    "bucket": "bucket",
-    "steps": "steps",
-    "checkpoint_every": "checkpoint every",
-    "seed": "seed",
-    "max_cost": "budget cap in $",
-}
-FRAME_ROWS: Final = 12
+FRAME_ROWS: Final = 13
 """Border, title, summary, problems and buttons."""
-_CHOICES: Final = ("zone", "accelerator_type", "runtime_version", "scheduling")
+WHAT_IF_ROWS: Final = 6
+"""Rows of the comparison where it stands below the fields."""
+LEAST_BESIDE: Final = 132
+"""From this width on the comparison stands beside the fields, for as long as the form is open."""
+MOST_PROBLEMS: Final = 2
+_OFFERED: Final = ("recipe", "accelerator_type", "zone", "scheduling", "runtime_version")
+_CHOICES: Final = (*_OFFERED, *CHOICES)
+_COMPARED: Final = frozenset(
+    f"launch-{name}" for name in ("accelerator_type", "zone", "scheduling")
+)
 
 
 class LaunchScreen(Overlay[None]):
@@ -68,18 +78,22 @@ class LaunchScreen(Overlay[None]):
         super().__init__(host, id="launch-screen")
         self._operations = operations
         self._defaults = defaults
-        self._runtimes: tuple[str, ...] = ()
+        self._choices: LaunchChoices | None = None
         self._note = ""
+        self._is_comparing = False
 
     def compose(self) -> ComposeResult:
-        """Lay out one row for each field, the summary and the buttons."""
+        """Lay out one row for each field, the comparison, the summary and the buttons."""
         with Vertical(id="launch-box", classes="dialog"):
             yield Line(id="launch-title", classes="dialog-title")
-            with VerticalScroll(id="launch-fields", can_focus=False):
-                for field in _LABELS:
-                    with Horizontal(classes="form-row"):
-                        yield Static(_LABELS[field], classes="form-label", markup=False)
-                        yield self._widget(field)
+            with Horizontal(id="launch-middle"):
+                with VerticalScroll(id="launch-fields", can_focus=False):
+                    for field, label in LABELS.items():
+                        with Horizontal(classes="form-row"):
+                            yield Static(label, classes="form-label", markup=False)
+                            yield self._widget(field)
+                yield Static(id="launch-beside", classes="what-if", markup=False)
+            yield Static(id="launch-below", classes="what-if", markup=False)
             yield Static(id="launch-summary", markup=False)
             yield Static(id="launch-problems", markup=False)
             with Horizontal(classes="dialog-buttons"):
@@ -88,21 +102,35 @@ class LaunchScreen(Overlay[None]):
                 yield Line(id="launch-keys", classes="dialog-keys")
 
     def _widget(self, field: str) -> Widget:
-        if field not in _CHOICES:
-            start = {
-                "steps": FormValues().steps,
-                "checkpoint_every": FormValues().checkpoint_every,
-                "bucket": self._defaults.bucket,
-            }
-            holders = {"run": "a name of your own", "seed": "any", "max_cost": "none"}
-            return Input(
-                start.get(field, ""),
-                placeholder=holders.get(field, ""),
-                id=f"launch-{field}",
-                compact=True,
-            )
-        select: Select[str] = Select([], id=f"launch-{field}", compact=True, prompt="choose")
-        return select
+        if field in CHOICES:
+            first = CHOICES[field][0]
+            rows = [(name, name) for name in CHOICES[field]]
+            return Select(rows, value=first, allow_blank=False, id=f"launch-{field}", compact=True)
+        if field in _OFFERED:
+            select: Select[str] = Select([], id=f"launch-{field}", compact=True, prompt="choose")
+            return select
+        buckets = self._buckets() if field == "bucket" else []
+        start = {
+            "steps": FormValues().steps,
+            "checkpoint_every": FormValues().checkpoint_every,
+            "bucket": next(iter(buckets), ""),
+            "more_zones": ", ".join(self._defaults.zones[1:]),
+        }
+        return Input(
+            start.get(field, ""),
+            placeholder=HOLDERS.get(field, ""),
+            suggester=SuggestFromList(buckets) if buckets else None,
+            id=f"launch-{field}",
+            compact=True,
+        )
+
+    def _buckets(self) -> list[str]:
+        """Return the bucket that is set, and those of the runs that are known, newest first."""
+        runs = self.host.context.store.snapshot.runs.values()
+        specs = [run.spec for run in runs if run.spec is not None]
+        newest = sorted(specs, key=lambda spec: spec.created, reverse=True)
+        found = [self._defaults.bucket, *(spec.bucket for spec in newest)]
+        return list(dict.fromkeys(bucket for bucket in found if bucket))
 
     def on_mount(self) -> None:
         """Offer what is known without asking anybody; the cloud is asked for the zone's own."""
@@ -113,16 +141,28 @@ class LaunchScreen(Overlay[None]):
             line.cursor_blink = False
         zones = self._zones()
         self._offer("zone", zones, zones[0] if zones else None)
-        kinds = [(one.value, one.value) for one in Scheduling]
-        self._select("scheduling").set_options(kinds)
-        self._select("scheduling").value = Scheduling.SPOT.value
+        self._offer("recipe", RECIPES, FormValues().recipe)
+        self._offer("scheduling", (one.value for one in Scheduling), Scheduling.SPOT.value)
         self.query_one("#launch-run", Input).focus()
         self._review()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Leave room for summary and buttons on a low screen."""
-        most = max(3, event.size.height - FRAME_ROWS)
-        self.query_one("#launch-fields").styles.max_height = most
+        """Leave room for comparison, summary and buttons on a low screen."""
+        self._arrange(event.size.width, event.size.height)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Compare the types below the fields while what they hang on is being chosen."""
+        self._is_comparing = event.widget.id in _COMPARED
+        self._arrange(*self.host.size)
+
+    def _arrange(self, width: int, height: int) -> None:
+        is_wide = width >= LEAST_BESIDE
+        is_below = self._is_comparing and not is_wide
+        self.query_one("#launch-beside").display = is_wide
+        self.query_one("#launch-below").display = is_below
+        rows = height - FRAME_ROWS - (WHAT_IF_ROWS if is_below else 0)
+        self.query_one("#launch-fields").styles.max_height = max(3, rows)
+        self._compare()
 
     @property
     def _muted(self) -> str:
@@ -154,14 +194,14 @@ class LaunchScreen(Overlay[None]):
 
     @property
     def values(self) -> FormValues:
-        """The fields as they stand."""
+        """The fields as they stand; what is not chosen yet is as in an empty form."""
         found = {
-            one.name: self._chosen(one.name)
+            one.name: self._chosen(one.name) or str(one.default)
             if one.name in _CHOICES
             else self.query_one(f"#launch-{one.name}", Input).value
             for one in fields(FormValues)
         }
-        return FormValues(**{**found, "scheduling": found["scheduling"] or Scheduling.SPOT})
+        return FormValues(**found)
 
     @on(Select.Changed, "#launch-zone")
     def _zone_changed(self) -> None:
@@ -186,7 +226,7 @@ class LaunchScreen(Overlay[None]):
         self._review()
 
     def _take(self, choices: LaunchChoices) -> None:
-        self._runtimes = choices.runtime_versions
+        self._choices = choices
         wanted = self._defaults.accelerator_type
         types = choices.accelerator_types
         first = wanted if wanted in types else next(iter(types), None)
@@ -194,14 +234,19 @@ class LaunchScreen(Overlay[None]):
         self._offer_runtimes()
 
     @on(Select.Changed, "#launch-accelerator_type")
+    @on(Select.Changed, "#launch-recipe")
     def _type_changed(self) -> None:
         self._offer_runtimes()
         self._review()
 
     def _offer_runtimes(self) -> None:
-        kind = self._chosen("accelerator_type")
-        best = self._operations.default_runtime(kind, self._runtimes) if kind else None
-        rest = [name for name in self._runtimes if name != best]
+        kind = load_catalog().find(self._chosen("accelerator_type"))
+        names = self._choices.runtime_versions if self._choices else ()
+        recipe = RECIPES[self.values.recipe]
+        best = None
+        if kind is not None:
+            best = default_runtime(kind, names, wants_tensorflow=recipe.wants_tensorflow)
+        rest = [name for name in names if name != best]
         self._offer("runtime_version", [*([best] if best else []), *rest], best)
         if best and self._chosen("runtime_version") != best:
             self._select("runtime_version").value = best
@@ -215,9 +260,31 @@ class LaunchScreen(Overlay[None]):
         self.query_one("#launch-summary", Static).update(Text(safe_block(summary)))
         found = self._problems(values)
         fill = self.host.hints.fill
-        words = [f"{_LABELS[field]}: {fill(problem)}" for field, problem in found.items()]
+        words = [f"{LABELS[field]}: {fill(problem)}" for field, problem in found.items()]
+        if len(words) > MOST_PROBLEMS:
+            words[MOST_PROBLEMS - 1 :] = [
+                f"{words[MOST_PROBLEMS - 1]} (+{len(words) - MOST_PROBLEMS} more)"
+            ]
         self._remark("\n".join([*([self._note] if self._note else []), *words]))
         self.query_one("#launch-plan", Button).disabled = bool(found)
+        self._compare()
+
+    def _compare(self) -> None:
+        """Put the types of the zone side by side, with the one that is chosen among them."""
+        panels = [one for one in self.query(".what-if").results(Static) if one.display]
+        zone = self._chosen("zone")
+        if not panels or not zone:
+            return
+        context, values = self.host.context, self.values
+        offered = self._choices.accelerator_types if self._choices else None
+        rows = what_if(zone, Scheduling(values.scheduling), context.prices, offered=offered)
+        for panel in panels:
+            is_beside = panel.id == "launch-beside"
+            most = max(4, self.host.size.height - FRAME_ROWS - 3) if is_beside else WHAT_IF_ROWS - 2
+            lines = what_if_lines(
+                rows, values.accelerator_type, most=most, plain=context.options.ascii
+            )
+            panel.update(Text("\n".join(lines), no_wrap=True))
 
     def _problems(self, values: FormValues) -> dict[str, str]:
         runs = self.host.context.store.snapshot.runs
