@@ -113,10 +113,9 @@ def columns_for(
     kinds = {kind.key: kind.at(total) for kind in _KINDS}
     left, chosen = width - GAP, set()
     for key in _PRIORITY:
-        if key == "project" and not has_projects:
+        is_wanted = has_projects or key != "project"
+        if not is_wanted or kinds[key].width + GAP > left:
             continue
-        if kinds[key].width + GAP > left:
-            break
         chosen.add(key)
         left -= kinds[key].width + GAP
     columns = [column for key, column in kinds.items() if key in chosen]
