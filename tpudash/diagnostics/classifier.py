@@ -93,6 +93,11 @@ _PROGRAM: Final = re.compile(
     r"XlaRuntimeError|\bjaxlib\b|\btorch_xla\b|errors_impl\.|\bOP_REQUIRES\b|/job:\w|\.cc:\d+\]"
 )
 _PREAMBLE: Final = re.compile(r"Cloud TPU received an? [a-z ]{6,20}\W{0,3}$")
+_ALLOCATION: Final = re.compile(
+    r"quota(?: limit)? '?\w{0,80}PerProjectPer(?:Zone|Region)\w{0,40}'? [^\n]{0,40}\blimit",
+    re.IGNORECASE,
+)
+_BY_TIME: Final = re.compile(r"/(?:s|min|h|d|100s)(?:/|$)")
 _OTHER_HOST: Final = re.compile(
     r"https?://(?!(?:[\w-]{1,60}\.){0,6}(?:googleapis\.com|google\.com|google\.internal)\b"
     r"|localhost\b|127\.)[\w-]+\.[\w.-]+"
@@ -186,6 +191,8 @@ def _find(status: CloudStatus, text: str, said: str) -> _Found:
         if rate is not None and rate.error_class is ErrorClass.RATE_LIMIT:
             return _Found(ErrorClass.RATE_LIMIT)
         return _Found(ErrorClass.QUOTA, by_words.at if by_words else 0)
+    if by_reason is ErrorClass.RATE_LIMIT and _is_allocation(status, text):
+        by_reason = ErrorClass.QUOTA
     if by_reason is not None and (by_words is None or by_words.error_class is not by_reason):
         return _Found(by_reason)
     if by_words is None and said:
@@ -193,6 +200,17 @@ def _find(status: CloudStatus, text: str, said: str) -> _Found:
     if by_words is not None:
         return by_words
     return _Found(_by_code(status))
+
+
+def _is_allocation(status: CloudStatus, text: str) -> bool:
+    """Whether what a quota counts is things rather than calls in a time, whatever its reason."""
+    if _ALLOCATION.search(text):
+        return True
+    inner = (detail.get("metadata") for detail in status.details)
+    units = [
+        str(one.get("quota_unit")) for one in inner if isinstance(one, dict) and "quota_unit" in one
+    ]
+    return bool(units) and not any(_BY_TIME.search(unit) for unit in units)
 
 
 def _by_words(text: str, status: CloudStatus) -> _Found | None:

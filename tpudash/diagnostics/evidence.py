@@ -180,7 +180,10 @@ class Evidence:
     def _matters(self, run: Run) -> bool:
         if run.state not in RESTING or self.snapshot.nodes_of(run.name):
             return True
-        heard = run.last_heard
+        spec = run.spec
+        # A run whose node could not be made was never heard, and is as recent as its last try.
+        tried = (spec.attempt_started or spec.created) if spec is not None else None
+        heard = max((when for when in (run.last_heard, tried) if when), default=None)
         return run.state is not RunState.DELETED and heard is not None and self.now - heard < RECENT
 
 

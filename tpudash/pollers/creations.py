@@ -28,7 +28,7 @@ MOST_TRIES: Final = 1_000
 MAKING: Final = frozenset({OperationKind.LAUNCH, OperationKind.RESUME, OperationKind.SUPERVISE})
 REFUSED_MARKS: Final = ("could not provide", "no node in ")
 """How a message begins or goes on that tells why a zone was left for the next one."""
-_NEXT_ZONE: Final = re.compile(r"; (?=[a-z]{2,20}-[a-z]{4,20}\d{1,2}-[a-z]: )")
+_NEXT_ZONE: Final = re.compile(r"(?:^|[;:] )(?=[a-z]{2,20}-[a-z]{4,20}\d{1,2}-[a-z]: )")
 
 
 @dataclass
@@ -103,7 +103,9 @@ def _take(operation: _Operation, record: dict[str, Any], when: datetime) -> None
 
 
 def _refused(operation: _Operation, message: str, when: datetime) -> None:
-    for part in _NEXT_ZONE.split(message):
+    # Before the first zone stands our own summary, which names the class of none of them.
+    parts = _NEXT_ZONE.split(message)
+    for part in parts[1:] or parts:
         for failure in classify_text(part):
             zone = failure.scope.zone or operation.zone
             known = failure.error_class is not ErrorClass.UNCLASSIFIED

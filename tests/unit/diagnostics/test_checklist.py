@@ -17,6 +17,7 @@ from tests.tui.factories import (
     make_entry,
     make_node,
     make_run,
+    make_spec,
     make_world,
     read_runs,
 )
@@ -159,7 +160,8 @@ def test_an_action_that_is_not_there_is_not_named() -> None:
 
 
 def test_runs_that_are_long_over_are_not_on_the_projects_list() -> None:
-    old = make_run("old", RunState.FAILED, last_heard=ago(hours=25), attempts=())
+    spec = make_spec("old", created=ago(hours=30))
+    old = make_run("old", RunState.FAILED, last_heard=ago(hours=25), attempts=(), spec=spec)
     new = make_run("new", RunState.FAILED, last_heard=ago(hours=1), attempts=())
     deleted = make_run("deleted", RunState.DELETED, last_heard=ago(hours=1))
     store = healthy_store()
@@ -170,6 +172,16 @@ def test_runs_that_are_long_over_are_not_on_the_projects_list() -> None:
     assert [run.name for run in about_old.runs_in_question()] == ["old"]
     list_nodes(store, make_node("old-1", run="old"))
     assert "old" in {run.name for run in gather(store, BOOK, NOW).runs_in_question()}
+
+
+def test_a_run_whose_node_could_just_not_be_made_is_on_the_list() -> None:
+    failure = {"class": "PERMISSION", "detail": "denied", "hint": ""}
+    spec = make_spec("new", created=ago(days=9), attempt_started=ago(minutes=1), failure=failure)
+    store = healthy_store()
+    read_runs(store, make_run("new", RunState.FAILED, last_heard=None, attempts=(), spec=spec))
+    rows = run_checklist(gather(store, BOOK, NOW))
+    assert (rows[0].check_id, rows[0].subject) == ("run-created", "new")
+    assert rows[0].evidence.startswith("PERMISSION in us-central1-b: denied")
 
 
 def test_gathering_keeps_the_start_of_a_run_however_old() -> None:

@@ -213,6 +213,32 @@ def test_details_name_the_quota_and_its_limit() -> None:
     assert (failure.scope.region, failure.scope.project) == ("us-central1", "123456")
 
 
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("1/min/{project}", ErrorClass.RATE_LIMIT),
+        ("1/{project}/{region}", ErrorClass.QUOTA),
+        (None, ErrorClass.RATE_LIMIT),
+    ],
+)
+def test_the_unit_of_a_quota_tells_a_rate_from_a_sum(
+    unit: str | None, expected: ErrorClass
+) -> None:
+    metadata = {"quota_limit": "X"} | ({"quota_unit": unit} if unit else {})
+    info = detail("ErrorInfo", reason="RATE_LIMIT_EXCEEDED", metadata=metadata)
+    assert classify(CloudStatus("RESOURCE_EXHAUSTED", "no", (info,))).error_class is expected
+
+
+def test_words_that_name_a_sum_outrank_a_reason_that_names_a_rate() -> None:
+    text = (
+        "Quota limit 'TPUV2sPerProjectPerZoneForTPUAPI' has been exceeded. Limit: 8 in zone a-b1-c."
+    )
+    info = detail("ErrorInfo", reason="RATE_LIMIT_EXCEEDED", metadata={})
+    assert (
+        classify(CloudStatus("RESOURCE_EXHAUSTED", text, (info,))).error_class is ErrorClass.QUOTA
+    )
+
+
 def test_a_rate_of_zero_is_a_quota_that_no_waiting_restores() -> None:
     info = detail("ErrorInfo", reason="RATE_LIMIT_EXCEEDED", metadata={"quota_limit_value": "0"})
     failure = classify(CloudStatus("RESOURCE_EXHAUSTED", "Too much.", (info,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
-from tpudash.diagnostics.failed_operations import failure_of_operation
+from tpudash.diagnostics.failed_operations import failure_of_operation, failure_of_spec
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.probe import BillingFacts, ProbeKey, ProbeKind
 
@@ -32,7 +32,10 @@ ABOUT: Final = About(
 def check(evidence: Evidence) -> Finding:
     """Fail without an open account, and when the cloud refused a node for it."""
     project = evidence.snapshot.connection.project if evidence.snapshot.connection else "PROJECT"
-    failures = map(failure_of_operation, evidence.snapshot.operations.values())
+    failures = [
+        *map(failure_of_operation, evidence.snapshot.operations.values()),
+        *(failure_of_spec(run.spec) for run in evidence.runs_in_question()),
+    ]
     refused = [one for one in failures if one and one.error_class is ErrorClass.BILLING]
     if refused:
         return ABOUT.failed(
