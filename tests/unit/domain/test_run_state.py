@@ -64,6 +64,21 @@ CASES: dict[str, tuple[dict[str, Any], RunState, str]] = {
         RunState.STALLED,
         "silent",
     ),
+    "an agent that writes beside a trainer that stands still": (
+        {"nodes": (node(),), "attempts": (record(step_updated=ago(7_200)),)},
+        RunState.STALLED,
+        "has not moved since 2 h ago",
+    ),
+    "a trainer that moved a moment ago": (
+        {"nodes": (node(),), "attempts": (record(step_updated=ago(20)),)},
+        RunState.TRAINING,
+        "demo-1",
+    ),
+    "a slice of which not all reported": (
+        {"nodes": (node(),), "attempts": (record(workers=4, workers_missing=(2, 3)),)},
+        RunState.TRAINING,
+        "of its 4 workers, 2, 3 never reported",
+    ),
     "preempted while its record says training": (
         {"nodes": (node(state="PREEMPTED"),), "attempts": (record(),)},
         RunState.PREEMPTED,

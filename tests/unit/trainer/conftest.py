@@ -14,6 +14,7 @@ import pytest
 
 from tests.unit.trainer.node import LogServer, MetadataServer, record, start_agent
 from tests.waiting import wait_until
+from tpudash.emulator.machines.leftovers import kill_processes_of
 
 
 class Node:
@@ -59,6 +60,8 @@ class Node:
         if (self.dir / "trainer.json").exists():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.trainer_pid(), signal.SIGKILL)
+        # Startup scripts, and what they started, whatever became of the test.
+        kill_processes_of(self.dir)
         self.metadata.close()
 
 
