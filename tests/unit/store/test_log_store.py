@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpudash.domain.log import LogEntry, Severity
+from tpudash.logtext.entries import UNKNOWN_TIME
+from tpudash.store.changes import LogsArrived
 from tpudash.store.log_file import CHUNK, LogFile
 from tpudash.store.log_ring import ROWS, LogRing
 from tpudash.store.log_spool import MEMORY_BYTES, LogSpool
+from tpudash.store.store import Store
 
 if TYPE_CHECKING:
     import pytest
@@ -231,3 +235,68 @@ def test_a_chunk_is_passed_over_only_if_nothing_in_it_could_be_meant(tmp_path: P
     assert not file.may_hold(first, [b"plain sentences"])
     assert not file.may_hold(first, [b"number 80000001"])
     file.close()
+
+
+SHAPES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+EVENTS_OF_TRAINERS = ("start", "stage", "step", "checkpoint", "host", "preempt", "error", "finish")
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from((*EVENTS_OF_TRAINERS, "unheard of", 7, None)),
+            st.dictionaries(st.sampled_from(("step", "metrics", "chips", "loss", "x")), SHAPES),
+            st.sampled_from(("demo-1", "nobody", "")),
+            st.sampled_from(("0", "31", "w-x", "")),
+            st.integers(-10, 10),
+        ),
+        max_size=8,
+    )
+)
+def test_entries_of_any_shape_and_from_anywhere_are_taken_in(
+    given_: list[tuple[object, dict[str, Any], str, str, int]],
+) -> None:
+    store = Store()
+    entries = [
+        make_entry(
+            second,
+            "",
+            payload={**fields, "event": event},
+            node_id=node,
+            worker_id=worker,
+            insert_id=f"{at}",
+        )
+        for at, (event, fields, node, worker, second) in enumerate(given_)
+    ]
+    unknown = [replace(entry, timestamp=UNKNOWN_TIME) for entry in entries[:1]]
+    store.apply(LogsArrived(tuple(entries + unknown)))
+    lines = list(store.logs)
+    assert [line.timestamp for line in lines] == sorted(line.timestamp for line in lines)
+    assert store.logs.older_events({"step", "finish"}, 0) is not None
+    assert all(isinstance(line.text, str) for line in store.logs.newest(100))
+
+
+def test_a_burst_of_the_largest_entries_stays_within_bounds(tmp_path: Path) -> None:
+    """A third of 60,000 a minute, some as large and as deep as the service lets through."""
+    deep: dict[str, Any] = {}
+    for _ in range(100):
+        deep = {"deeper": deep}
+    store = Store()
+    store.logs = LogRing(max_entries=10_000, max_bytes=8 << 20, folder=tmp_path)
+    large = {"event": "step", "step": 1, "blob": "x" * (256 * 1024), "deep": deep}
+    begun = time.perf_counter()
+    for start in range(0, 20_000, 500):
+        batch = [make_entry(start / 1_000, f"line {at}") for at in range(start, start + 499)]
+        batch.append(make_entry(start / 1_000, f"large {start}", payload=large))
+        store.apply(LogsArrived(tuple(batch)))
+    assert time.perf_counter() - begun < 15, "sooner than they come"
+    assert len(store.logs) <= 10_000
+    assert store.logs.spool.bytes_on_disk <= 32 << 20
+    assert "19998" in store.logs.newest(2)[0].text
