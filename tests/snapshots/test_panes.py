@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pytest_textual_snapshot import SVGImageExtension
+from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
 
 from tests.tui.factories import (
     FakeClock,
@@ -36,7 +36,7 @@ from tpudash.tui.pane import PaneId
 from tpudash.tui.settings import ConsoleSettings
 
 if TYPE_CHECKING:
-    from syrupy import SnapshotAssertion
+    from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
     from tpudash.store.store import Store
