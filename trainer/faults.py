@@ -54,6 +54,7 @@ def _known(pattern: str, error_class: str, hint: str) -> _Known:
     return _Known(re.compile(pattern, re.IGNORECASE), Diagnosis(error_class, hint))
 
 
+_STACK = re.compile(r'\s*(File ".*", line \d+|Detected at node|Graph execution error)')
 _CONNECT_HINT = "a worker restarted or was preempted: look at the node's state, then resume the run"
 
 _KNOWN: tuple[_Known, ...] = (
@@ -160,7 +161,7 @@ def access_error(error: Exception, what: str) -> TrainerError:
     return TrainerError(
         ExitCode.DEFECT,
         known.error_class if known else "BUCKET_ACCESS",
-        f"{what}: {one_line(str(error))}",
+        f"{what}: {plain(str(error))}",
         known.hint if known else "check that the folder exists and may be written, then resume",
     )
 
@@ -168,3 +169,12 @@ def access_error(error: Exception, what: str) -> TrainerError:
 def no_input(detail: str, hint: str, error_class: str = "BAD_REQUEST") -> TrainerError:
     """Return the failure of unusable input."""
     return TrainerError(ExitCode.NO_INPUT, error_class, one_line(detail), hint)
+
+
+def plain(text: str) -> str:
+    """Return an error's text without the graph's stack and names of nodes around it."""
+    lines = text.splitlines()
+    stack = [number for number, line in enumerate(lines) if _STACK.match(line)]
+    told = "\n".join(lines[stack[-1] + 1 :]) if stack else text
+    told = re.sub(r"\{\{[^}]*\}\}|\[\[[^\]]*\]\]|\[Op:\w+\]( name:)?", "", told)
+    return one_line(told if told.strip() else text, 300)

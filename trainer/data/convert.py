@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.data.faults import plain
 from trainer.data.index import DATASET_FILE
 from trainer.data.labels import gaps
 from trainer.data.pixels import without_alpha
 from trainer.data.sources import EVAL, TRAIN, UNSPLIT, Part, Source, ahead, open_source
-from trainer.faults import ExitCode, TrainerError, classify, no_input, one_line
+from trainer.faults import ExitCode, TrainerError, classify, no_input, one_line, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +49,7 @@ def convert(options: ConvertOptions) -> dict[str, Any]:
         raise TrainerError(
             ExitCode.DEFECT,
             known.error_class if known else "BUCKET_ACCESS",
-            f"cannot write to {out}: {one_line(str(error))}",
+            f"cannot write to {out}: {plain(str(error))}",
             "free space or choose another --out; nothing was left behind",
         ) from error
     finally:

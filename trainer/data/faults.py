@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from trainer.faults import TrainerError, classify, no_input, one_line
+from trainer.faults import TrainerError, classify, no_input, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,6 @@ _ONLY_INPUT = re.compile(
     r"|decodeimage|input is empty|end of sequence|tfrecord|iteratorgetnext",
     re.IGNORECASE,
 )
-_STACK = re.compile(r'\s*(File ".*", line \d+|Detected at node|Graph execution error)')
 _INPUT_ERRORS = (
     tf.errors.DataLossError,
     tf.errors.NotFoundError,
@@ -46,15 +45,6 @@ def from_tensorflow(error: Exception, what: str) -> TrainerError:
     if isinstance(error, tf.errors.DataLossError):
         hint = "the file is damaged: copy it again from its source; " + _CHECK_HINT
     return no_input(f"{what}: {plain(text)}", hint)
-
-
-def plain(text: str) -> str:
-    """Return an error's text without the graph's stack and names of nodes around it."""
-    lines = text.splitlines()
-    stack = [number for number, line in enumerate(lines) if _STACK.match(line)]
-    told = "\n".join(lines[stack[-1] + 1 :]) if stack else text
-    told = re.sub(r"\{\{[^}]*\}\}|\[\[[^\]]*\]\]|\[Op:\w+\]( name:)?", "", told)
-    return one_line(told, 300)
 
 
 def input_failure(error: Exception, files: Iterable[str]) -> TrainerError | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trainer.faults import ExitCode, TrainerError, classify, one_line
+from trainer.faults import ExitCode, TrainerError, classify, one_line, plain
 from trainer.versions import cpu_has_bfloat16, preflight, tpu_chips_present
 
 if TYPE_CHECKING:
@@ -122,3 +122,14 @@ def test_chips_are_seen_in_dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not tpu_chips_present(tmp_path), "a GPU passed through looks the same"
     (tmp_path / "accel0").touch()
     assert tpu_chips_present(tmp_path)
+
+
+def test_text_of_tensorflow_is_told_without_its_graph() -> None:
+    raw = (
+        "{{function_node __wrapped__SaveV2_dtypes_28_device_/job:localhost/device:CPU:0}} "
+        "/run/ckpt-80; No space left on device [Op:SaveV2] name: "
+    )
+    assert plain(raw) == "/run/ckpt-80; No space left on device"
+    stack = 'Graph execution error:\n  File "x.py", line 3, in f\nthe file is damaged'
+    assert plain(stack) == "the file is damaged"
+    assert plain("Graph execution error:") == "Graph execution error:"
