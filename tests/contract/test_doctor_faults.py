@@ -22,6 +22,7 @@ LOCK_LINE = (
     "libtpu.so already in use by another process probably owned by another user. "
     'Run "$ sudo lsof -w /dev/accel0" to figure out which process is using the TPU.'
 )
+HOST_LINE = "[812.1] Memory cgroup out of memory: Killed process 991 (python3) total-vm:4000kB"
 VERSION_LINE = "ConfigureDistributedTpuOp_DoWork not available in this library."
 BUCKET_LINE = (
     "service-1@cloud-tpu.iam.gserviceaccount.com does not have storage.objects.create "
@@ -111,6 +112,13 @@ class World:
         (self.url / "attempts" / "1.json").write_text(json.dumps(fields))
 
     async def log(self, *texts: str, stream: str = "stderr", severity: str = "ERROR") -> None:
+        await self._write([{"text_payload": text} for text in texts], stream, severity)
+
+    async def tell(self, event: str, **payload: Any) -> None:
+        """Write one event of the agent."""
+        await self._write([{"json_payload": {"event": event, **payload}}], "agent", "INFO")
+
+    async def _write(self, payloads: list[dict[str, Any]], stream: str, severity: str) -> None:
         entries = [
             {
                 "log_name": "projects/demo/logs/tpudash",
@@ -130,10 +138,10 @@ class World:
                 },
                 "severity": severity,
                 "timestamp": datetime.now(UTC) - timedelta(seconds=30 - at),
-                "insert_id": f"{self._name}-{at}-{text[:8]}",
-                "text_payload": text,
+                "insert_id": f"{self._name}-{at}-{stream}",
+                **payload,
             }
-            for at, text in enumerate(texts)
+            for at, payload in enumerate(payloads)
         ]
         await self._cloud.logging.write_log_entries(entries=entries, **CALL)
 
@@ -201,15 +209,16 @@ async def test_a_stall(emulator: Cloud, tpudash: CommandLine, tmp_path: Path) ->
     assert "40 min ago" in row["evidence"]
 
 
-@pytest.mark.parametrize("is_over", [True, False])
 @pytest.mark.parametrize(
-    ("check", "error_class", "line"),
+    ("check", "error_class", "line", "is_over"),
     [
-        ("out-of-memory", "HBM_OOM", HBM_LINE),
-        ("device-free", "DEVICE_BUSY", LOCK_LINE),
-        ("versions-agree", "VERSION", VERSION_LINE),
-        ("tpu-reached", "CONNECT", "UNAVAILABLE: failed to connect to all addresses"),
-        ("bucket-usable", "BUCKET_ACCESS", BUCKET_LINE),
+        ("out-of-memory", "HBM_OOM", HBM_LINE, True),
+        ("out-of-memory", "HBM_OOM", HBM_LINE, False),
+        ("out-of-memory", "HOST_OOM", HOST_LINE, False),
+        ("device-free", "DEVICE_BUSY", LOCK_LINE, False),
+        ("versions-agree", "VERSION", VERSION_LINE, True),
+        ("tpu-reached", "CONNECT", "UNAVAILABLE: failed to connect to all addresses", False),
+        ("bucket-usable", "BUCKET_ACCESS", BUCKET_LINE, False),
     ],
 )
 async def test_a_line_that_names_the_cause(
@@ -228,6 +237,23 @@ async def test_a_line_that_names_the_cause(
     assert (row["check"], row["verdict"]) == (check, "fail")
     assert error_class in row["evidence"]
     assert row["advice"]
+
+
+async def test_a_stale_lock(emulator: Cloud, tpudash: CommandLine, tmp_path: Path) -> None:
+    world = World(emulator, tmp_path)
+    await world.begin(**failed("UNCLASSIFIED", "the trainer ended with code 1"))
+    await world.log(LOCK_LINE)
+    await world.tell(
+        "devices",
+        files=["/dev/accel0"],
+        holders=[],
+        lock_file="/tmp/libtpu_lockfile",
+        lock_is_stale=True,
+    )
+    row = await first(tpudash, "demo")
+    assert (row["check"], row["verdict"]) == ("device-free", "fail")
+    assert "/tmp/libtpu_lockfile is there, and nobody holds the chips" in row["evidence"]
+    assert "stale: remove it" in row["advice"]
 
 
 async def test_memory_of_the_chip_is_told_in_figures(
