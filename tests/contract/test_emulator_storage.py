@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import socket
 import ssl
@@ -159,6 +160,46 @@ async def test_everything_survives_a_restart(tmp_path: Path) -> None:
     async with running_cloud(settings) as cloud:
         assert await beside(cloud, read) == (generation, b"kept")
     assert len(list((settings.buckets_dir / "own-bucket").iterdir())) == 1
+
+
+def sent(url: str, method: str, data: bytes = b"", **headers: str) -> tuple[int, Any, bytes]:
+    """Return status, headers and body of one plain request."""
+    request = urllib.request.Request(url, data, method=method)
+    for key, value in headers.items():
+        request.add_header(key.replace("_", "-"), value)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
+async def test_an_upload_goes_on_after_a_restart(tmp_path: Path) -> None:
+    settings = fast_settings(tmp_path / "emulator")
+
+    async def at(path: str, method: str, data: bytes, **headers: str) -> tuple[int, Any, bytes]:
+        url = f"http://{cloud.emulator.addresses.storage}{path}"
+        return await asyncio.to_thread(lambda: sent(url, method, data, **headers))
+
+    async with running_cloud(settings) as cloud:
+        begin = f"/upload/storage/v1/b/{BUCKET}/o?uploadType=resumable&name=x"
+        _, headers, _ = await at(begin, "POST", b'{"metadata": {"k": "v"}}')
+        path = "/" + headers["Location"].split("/", 3)[3]
+        first = await at(path, "PUT", b"abcd", Content_Range="bytes 0-3/8")
+        assert (first[0], first[1]["Range"]) == (308, "bytes=0-3")
+    async with running_cloud(settings) as cloud:
+        asked = await at(path, "PUT", b"", Content_Range="bytes */8")
+        assert (asked[0], asked[1]["Range"]) == (308, "bytes=0-3")
+        status, _, body = await at(path, "PUT", b"efgh", Content_Range="bytes 4-7/8")
+        assert status == 200
+        made = json.loads(body)
+        assert (made["size"], made["metadata"]) == ("8", {"k": "v"})
+    async with running_cloud(settings) as cloud:
+        again = await at(path, "PUT", b"", Content_Range="bytes */8")
+        assert json.loads(again[2])["generation"] == made["generation"]
+        _, _, content = await at(f"/{BUCKET}/x", "GET", b"")
+        assert content == b"abcdefgh"
+        assert not await asyncio.to_thread(lambda: list(tmp_path.rglob("part-*")))
 
 
 async def test_faults_reach_storage(emulator: Cloud) -> None:

@@ -22,19 +22,31 @@ class Content:
 
     Args:
         folder: Where the file lies until the store takes it; on the store's own disk.
+        begun: Name of a file there that an earlier process had begun, to go on with.
     """
 
-    def __init__(self, folder: Path) -> None:
-        descriptor, name = tempfile.mkstemp(prefix="part-", dir=folder)
-        self.path = Path(name)
+    def __init__(self, folder: Path, begun: str = "") -> None:
+        if begun:
+            self.path = folder / begun
+            self._file = self.path.open("ab", buffering=0)
+        else:
+            descriptor, name = tempfile.mkstemp(prefix="part-", dir=folder)
+            self.path = Path(name)
+            self._file = os.fdopen(descriptor, "wb", buffering=0)
         self.size = 0
-        self._file = os.fdopen(descriptor, "wb", buffering=0)
-        self._crc32c: Any = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
+        self._crc32c: Any = google_crc32c.Checksum()
         self._md5 = hashlib.md5(usedforsecurity=False)
+        if begun:
+            with self.path.open("rb") as source:
+                while data := source.read(_CHUNK):
+                    self._count(data)
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
         self._file.write(data)
+        self._count(data)
+
+    def _count(self, data: bytes) -> None:
         self._crc32c.update(data)
         self._md5.update(data)
         self.size += len(data)

@@ -43,7 +43,11 @@ class BucketStore:
         self.parts = folder / ".parts"
         """Where content lies until it is complete."""
 
+        self.uploads = folder / ".uploads"
+        """The same for uploads that may go on after a restart."""
+
         shutil.rmtree(self.parts, ignore_errors=True)
+        self.uploads.mkdir(parents=True, exist_ok=True)
         self.parts.mkdir(parents=True)
         self._index = Index(folder / ".index.sqlite3")
         self._generation = self._index.newest_generation()

@@ -6,8 +6,6 @@ https://cloud.google.com/storage/docs/uploads-downloads and .../docs/performing-
 from __future__ import annotations
 
 import re
-import secrets
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -16,6 +14,7 @@ from tpudash.emulator.storage.bodies import json_body, split_related, stream_int
 from tpudash.emulator.storage.content import Content
 from tpudash.emulator.storage.errors import StorageError, invalid
 from tpudash.emulator.storage.objects import Conditions, StoredObject
+from tpudash.emulator.storage.sessions import Session, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,28 +22,14 @@ if TYPE_CHECKING:
     from tpudash.emulator.storage.store import BucketStore
 
 _RANGE = re.compile(r"bytes (\*|(\d+)-(\d+))/(\*|\d+)")
-_MAX_SESSIONS = 1_000
-
-
-@dataclass(slots=True)
-class Session:
-    """One resumable upload."""
-
-    bucket: str
-    name: str
-    fields: dict[str, Any]
-    check: Conditions
-    content: Content
-    result: StoredObject | None = None
-    """The object, once it is complete: its writer may ask again."""
 
 
 class Uploads:
-    """Takes content in; sessions last as long as the emulator runs."""
+    """Takes content in."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
-        self._sessions: dict[str, Session] = {}
+        self._sessions = Sessions(store)
 
     async def media(
         self,
@@ -89,20 +74,14 @@ class Uploads:
         name = _name(query, fields)
         check = Conditions.of_query(query)
         check.check(self._store.find(bucket, name))
-        return self._open(Session(bucket, name, fields, check, Content(self._store.parts)))
+        content = Content(self._store.uploads)
+        return self._sessions.open(Session(bucket, name, fields, check, content))
 
     def begin_xml(self, bucket: str, name: str, fields: dict[str, Any], check: Conditions) -> str:
         """Begin a resumable upload of the XML API and return its id."""
         self._store.bucket(bucket)
-        return self._open(Session(bucket, name, fields, check, Content(self._store.parts)))
-
-    def _open(self, session: Session) -> str:
-        if len(self._sessions) >= _MAX_SESSIONS:
-            oldest = next(iter(self._sessions))
-            self._sessions.pop(oldest).content.discard()
-        upload_id = secrets.token_urlsafe(24)
-        self._sessions[upload_id] = session
-        return upload_id
+        content = Content(self._store.uploads)
+        return self._sessions.open(Session(bucket, name, fields, check, content))
 
     def cancel(self, upload_id: str) -> None:
         """Forget an upload.
@@ -110,14 +89,7 @@ class Uploads:
         Raises:
             StorageError: 404 for an id that is not known.
         """
-        self._session(upload_id).content.discard()
-        del self._sessions[upload_id]
-
-    def _session(self, upload_id: str) -> Session:
-        session = self._sessions.get(upload_id)
-        if session is None:
-            raise StorageError(404, "notFound", "There is no such upload session.")
-        return session
+        self._sessions.forget(upload_id)
 
     async def advance(
         self, request: web.BaseRequest, upload_id: str
@@ -126,7 +98,7 @@ class Uploads:
 
         A piece of unknown length, as TensorFlow sends it, is everything that is left.
         """
-        session = self._session(upload_id)
+        session = self._sessions.get(upload_id)
         if session.result is not None:
             return session.result
         content = session.content
@@ -147,6 +119,7 @@ class Uploads:
         except StorageError:
             self.cancel(upload_id)
             raise
+        self._sessions.save(upload_id)
         return session.result
 
     @staticmethod
