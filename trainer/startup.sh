@@ -12,6 +12,7 @@ JAX_VERSIONS=">=0.6,<0.11"
 LIBTPU_LINKS="https://storage.googleapis.com/jax-releases/libtpu_releases.html"
 JAX_HELPERS="optax>=0.2.4 orbax-checkpoint>=0.11.10 fsspec gcsfs"
 CLIENTS="google-cloud-logging google-cloud-storage google-cloud-tpu psutil"
+SERVER="starlette uvicorn httptools uvloop orjson prometheus-client"
 AGENT_PID=""
 GOING=""
 
@@ -167,8 +168,10 @@ PY
 }
 
 clients_there() {
-    "$1" -c 'from importlib import metadata as m
-m.version("google-cloud-logging"), m.version("google-cloud-storage")' 2>/dev/null
+    # shellcheck disable=SC2086
+    "$1" -c 'import sys
+from importlib import metadata
+[metadata.version(name) for name in sys.argv[1:]]' $NEEDED 2>/dev/null
 }
 
 choose_python() {
@@ -178,6 +181,10 @@ choose_python() {
     PYTHON="$(command -v python3)" || fail "there is no python3"
     if [ -x "$NODE_DIR/venv/bin/python3" ]; then PYTHON="$NODE_DIR/venv/bin/python3"; fi
     FRAMEWORK="$(field recipe name)"
+    NEEDED="google-cloud-logging google-cloud-storage"
+    case "$FRAMEWORK" in
+        *-serve) NEEDED="$NEEDED starlette uvicorn orjson prometheus-client" CLIENTS="$CLIENTS $SERVER" ;;
+    esac
     case "$FRAMEWORK" in
         tensorflow*) FRAMEWORK="tensorflow" ;;
         jax*) FRAMEWORK="jax" ;;

@@ -32,6 +32,7 @@ TRAINER_OPTIONS: Final = {
     "learning_rate": "--learning_rate",
     "train_files": "--train_files",
     "eval_files": "--eval_files",
+    "port": "--port",
 }
 """Options that are passed on to the trainer, under the name that it knows them by."""
 EXAMPLE: Final = """\b
@@ -60,6 +61,12 @@ Example:
     show_default=True,
     help="Which trainer runs.",
 )
+@click.option(
+    "--serve",
+    metavar="MODEL",
+    help="Serve instead of training: a run of the bucket by its name, or a gs:// folder.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port that --serve listens on (8501).")
 @click.option("--steps", type=click.IntRange(min=1), help="Train up to this step.")
 @click.option(
     "--checkpoint-every", type=click.IntRange(min=1), metavar="N", help="Save each N steps."
@@ -91,7 +98,9 @@ def launch(ctx: click.Context, state: CliState, /, **options: Any) -> int:
     """Launch the training run NAME on a new node; words after -- go to the trainer as they are.
 
     Zones are tried in the order given when one has no capacity. With --queued the node is asked
-    for by a queued resource, which waits for capacity. Launching again after a crash takes up
+    for by a queued resource, which waits for capacity. With --serve the node answers predictions
+    instead of training; words after -- go to the server (python -m trainer.serve --help).
+    Launching again after a crash takes up
     what was begun.
     """
     from tpudash.commands.operating import operate
@@ -107,6 +116,7 @@ def _request(
 ) -> LaunchRequest:
     from tpudash.domain.operation import LaunchRequest
 
+    _check_port(options)
     kind = options["accelerator"] or settings.accelerator_type
     return LaunchRequest(
         run=options["name"],
@@ -119,12 +129,22 @@ def _request(
         checkpoint_every_steps=options["checkpoint_every"],
         seed=options["seed"],
         trainer_arguments=(*trainer_arguments(options), *for_trainer),
+        serve=options["serve"],
         delete_node_when_done=options["delete_node_when_done"],
         validate_first=options["validate_first"],
         max_cost_usd=options["max_cost"],
         placement=placement_of(options),
         recipe=options["recipe"],
     )
+
+
+def _check_port(options: Mapping[str, Any]) -> None:
+    given = [name for name in TRAINER_OPTIONS if options.get(name)]
+    wrong = [name for name in given if (name == "port") is (options["serve"] is None)]
+    if wrong:
+        flag = f"--{wrong[0].replace('_', '-')}"
+        where = "with --serve" if wrong[0] == "port" else "without --serve"
+        raise UsageError(f"{flag} has a meaning only {where}")
 
 
 def trainer_arguments(options: Mapping[str, Any]) -> tuple[str, ...]:

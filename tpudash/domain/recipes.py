@@ -29,3 +29,5 @@ RECIPES: Final = {
     "jax": BundledRecipe("jax-mnist", "trainer.jax_recipe", "all", wants_tensorflow=False),
 }
 """By the word that `launch --recipe` takes."""
+SERVER: Final = BundledRecipe("tensorflow-serve", "trainer.serve", "first", wants_tensorflow=True)
+"""What `launch --serve` runs instead of a trainer."""

@@ -34,6 +34,7 @@ class RunState(StrEnum):
     LAUNCHING = "LAUNCHING"
     WAITING = "WAITING"
     TRAINING = "TRAINING"
+    SERVING = "SERVING"
     STALLED = "STALLED"
     PREEMPTED = "PREEMPTED"
     RESUMING = "RESUMING"
@@ -42,11 +43,16 @@ class RunState(StrEnum):
     DELETED = "DELETED"
 
 
+AT_WORK: Final = frozenset({RunState.TRAINING, RunState.SERVING})
+"""States of a run that does what it is for."""
+
+
 class AttemptState(StrEnum):
     """What the agent last wrote about its attempt."""
 
     STARTING = "STARTING"
     TRAINING = "TRAINING"
+    SERVING = "SERVING"
     FINISHED = "FINISHED"
     PREEMPTED = "PREEMPTED"
     FAILED = "FAILED"

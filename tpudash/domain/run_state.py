@@ -30,6 +30,7 @@ __all__ = ["PATIENCE", "Patience", "RunEvidence", "age_text", "derive_run"]
 Verdict: TypeAlias = tuple[RunState, str]
 
 _STARTING_STATES: Final = frozenset({NodeState.CREATING, NodeState.STARTING})
+_WORKING: Final = frozenset({AttemptState.TRAINING, AttemptState.SERVING})
 _HALTED_STATES: Final = frozenset({NodeState.STOPPED, NodeState.STOPPING})
 
 
@@ -100,7 +101,7 @@ class _Case:
         moved = record.step_updated
         return moved is not None and (
             self.now - moved > timedelta(seconds=self.patience.step_s)
-            and record.state in {AttemptState.STARTING, AttemptState.TRAINING}
+            and record.state in {AttemptState.STARTING, *_WORKING}
         )
 
     def age(self, since: datetime | None) -> str:
@@ -193,8 +194,9 @@ def _by_node(case: _Case) -> Verdict | None:
 
 def _on_halted_node(case: _Case, node: Node) -> Verdict:
     name, record = node.node_id, case.evidence.record
-    if record is not None and record.state == AttemptState.TRAINING and not case.is_silent(record):
-        return RunState.TRAINING, f"It trains although node {name} is {node.state}."
+    if record is not None and record.state in _WORKING and not case.is_silent(record):
+        state, does = _work_of(record)
+        return state, f"It {does} although node {name} is {node.state}."
     if node.state in _HALTED_STATES:
         return RunState.STALLED, (
             f"Node {name} is {node.state}: start it again, or delete it; after that {case.resume}."
@@ -228,10 +230,23 @@ def _on_ready_node(case: _Case, node: Node) -> Verdict:
             f"{case.age(record.step_updated)} (step {record.step}): {case.look}, and if nothing "
             f"moves {case.resume}."
         )
-    if record.state == AttemptState.STARTING or record.step is None:
+    is_starting = record.state == AttemptState.STARTING
+    if is_starting or (record.step is None and record.state != AttemptState.SERVING):
         stage = f"; the trainer is at {record.stage}" if record.stage else ""
         return case.beginning, f"Node {node.node_id} is READY{stage} ({case.last_heard})."
-    return RunState.TRAINING, f"It trains on node {node.node_id} ({case.last_heard})."
+    state, does = _work_of(record)
+    return state, f"It {does} on node {node.node_id} ({case.last_heard})."
+
+
+def _has_begun(record: AttemptRecord) -> bool:
+    return record.step is not None or record.state == AttemptState.SERVING
+
+
+def _work_of(record: AttemptRecord) -> tuple[RunState, str]:
+    """Return what a run does whose agent says that it works, as a state and as a verb."""
+    if record.state == AttemptState.SERVING:
+        return RunState.SERVING, "serves"
+    return RunState.TRAINING, "trains"
 
 
 def _ready_without_record(case: _Case, node: Node) -> Verdict:
@@ -280,8 +295,8 @@ def _by_silence_of_zone(case: _Case) -> Verdict | None:
         state = RunState.PREEMPTED
     elif record is not None and case.is_silent(record):
         state = RunState.STALLED
-    elif record is not None and record.step is not None:
-        state = RunState.TRAINING
+    elif record is not None and _has_begun(record):
+        state, _ = _work_of(record)
     return state, (
         f"Unknown, {case.last_heard}: zone {evidence.zone} does not answer, so nothing is known "
         f"of its node and nothing should be done until it does."
@@ -292,7 +307,7 @@ def _without_node(case: _Case) -> Verdict:
     evidence = case.evidence
     record = evidence.record
     if record is not None and case.is_newer_than_listing(record):
-        state = case.beginning if record.step is None else RunState.TRAINING
+        state = _work_of(record)[0] if _has_begun(record) else case.beginning
         return state, f"Its node {record.node} is too new to be listed ({case.last_heard})."
     if record is not None:
         return RunState.PREEMPTED, f"Its node vanished ({case.last_heard}); {case.resume}."

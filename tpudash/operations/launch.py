@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import LaunchRequest, OperationKind, Plan
-from tpudash.domain.recipes import RECIPES
+from tpudash.domain.recipes import RECIPES, SERVER
 from tpudash.domain.resource_name import node_name
 from tpudash.domain.run import AT_WORK, Recipe, Run, RunSpec, RunState, run_url_of
 from tpudash.domain.run_state import age_text
@@ -21,6 +21,7 @@ from tpudash.operations.payload import LaunchPayload
 from tpudash.operations.placement_checks import distance_warning
 from tpudash.operations.refusals import refused
 from tpudash.operations.run_files import RunFiles, newest_checkpoint
+from tpudash.operations.serving import check_model, serving_effects, serving_recipe
 
 if TYPE_CHECKING:
     from tpudash.domain.node import Node
@@ -53,6 +54,7 @@ async def plan_launch(desk: Desk, request: LaunchRequest) -> Plan:
     kind = check_request(request)
     cloud = await desk.tools.connection.cloud()
     bucket = await check_bucket(cloud, request.bucket)
+    await check_model(cloud, request, bucket)
     choice = await choose_zones(cloud, request, kind)
     bundle = await desk.tools.bundle()
     fresh = _spec_of(replace(request, bucket=bucket), desk, choice.zones, choice.runtime_version)
@@ -94,6 +96,8 @@ def _spec_of(
 
 
 def _recipe(request: LaunchRequest) -> Recipe:
+    if request.serve is not None:
+        return serving_recipe(request, request.bucket)
     bundled = RECIPES[request.recipe]
     command = ("python3", "-m", bundled.module, *_flags(request))
     return Recipe(name=bundled.name, command=command, workers=bundled.workers)
@@ -233,7 +237,7 @@ async def _warnings(survey: Survey, start: _Start, desk: Desk) -> tuple[str, ...
             )
     if spec.scheduling.may_be_preempted:
         found.append(f"{spec.scheduling} capacity may be taken away at short notice")
-        if spec.checkpoint_every_steps is None:
+        if spec.checkpoint_every_steps is None and spec.recipe.name != SERVER.name:
             found.append("no --checkpoint-every: the trainer decides how often it saves")
     found += await distance_warning(survey.cloud, spec.bucket, spec.zones)
     if spec.placement.queued and spec.placement.valid_until_s is None:
@@ -278,12 +282,13 @@ def _effects(spec: RunSpec) -> tuple[str, ...]:
         if spec.delete_node_when_done
         else "The node stays, and costs money, until it is deleted."
     )
+    trains = f"Trains {target}; checkpoints go to {spec.run_url}/checkpoints."
     tests = ("Tests devices, input and bucket first; if a test fails, it does not train.",)
     effects = (
         f"Creates node {spec.node_id} with runtime {spec.runtime_version}.",
         *queue_effects(spec),
         *(tests if spec.validate_first else ()),
-        f"Trains {target}; checkpoints go to {spec.run_url}/checkpoints.",
+        *(serving_effects(spec) or (trains,)),
         end,
     )
     if spec.max_cost_usd is None or spec.cost_per_hour_usd is None:

@@ -16,6 +16,7 @@ from tpudash.domain.runtimes import default_runtime, fitting_runtimes, misfit
 from tpudash.errors import NotFoundError, UsageError
 from tpudash.operations.changes import offering
 from tpudash.operations.desk import nearest
+from tpudash.operations.serving import check_serving
 
 if TYPE_CHECKING:
     from tpudash.domain.accelerator import AcceleratorType

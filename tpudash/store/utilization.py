@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.metric import MetricPoint, NoValue
 from tpudash.domain.node import TRANSIENT_STATES, NodeState
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 from tpudash.store.snapshot import SourceState
 from tpudash.store.training_curve import CURVE_UNITS, TrainingCurve, training_curve
 
@@ -234,7 +234,7 @@ def _weigh(
     started = record.started if record and on_this_node else None
     births = [moment for moment in (ready_since, started) if moment is not None]
     heard = run.last_heard if run else None
-    is_training = state in {RunState.TRAINING, RunState.STALLED}
+    is_training = state in {*AT_WORK, RunState.STALLED}
     return _Evidence(
         now=now,
         node_is_ready=node.state == NodeState.READY,

@@ -76,7 +76,7 @@ UNKNOWN: Final = Look("unknown", "?", "?")
 
 _WORDS: Final[Mapping[Look, tuple[str, ...]]] = MappingProxyType(
     {
-        READY: ("READY", "ACTIVE", "TRAINING", "HEALTHY"),
+        READY: ("READY", "ACTIVE", "TRAINING", "SERVING", "HEALTHY"),
         FINISHED: ("FINISHED", "DONE"),
         CREATING: (
             *("CREATING", "STARTING", "RESTARTING", "REIMAGING", "UNHIDING", "LAUNCHING"),

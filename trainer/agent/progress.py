@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trainer.agent.record import Recorder
 
 RESULT_FILE = "result.json"
-_MOVES = ("restore", "step", "worker", "checkpoint", "eval", "finish")
+_MOVES = ("restore", "step", "worker", "checkpoint", "eval", "finish", "serve")
 """Events that show that the trainer moves on; one that hangs sends none of them."""
 _SEVERITIES = ("DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL")
 
@@ -42,7 +42,8 @@ class Progress:
         last_step: newest step seen in this or, at first, an earlier life; -1 unknown.
         best_step: furthest step ever reported in this attempt, to tell progress.
         finish: the `finish` event, once it came.
-        training: whether the current process has begun to train.
+        training: whether the current process has begun to train, or to serve.
+        served: whether it has answered requests, so that its end is not the fault of its start.
     """
 
     def __init__(self, recorder: Recorder, last_step: int) -> None:
@@ -52,10 +53,11 @@ class Progress:
         self.finish: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self.training = False
+        self.served = False
 
     def begin_process(self) -> None:
         """Note that a new trainer process starts."""
-        self.training = False
+        self.training = self.served = False
         self.error = None
         # Importing, connecting and tracing are not training: their time is counted otherwise.
         self._recorder.update(
@@ -107,6 +109,13 @@ class Progress:
     def _on_worker(self, event: dict[str, Any]) -> None:
         """Note where a worker is that leaves it to worker 0 to tell of the steps."""
         self._on_step(event)
+
+    def _on_serve(self, event: dict[str, Any]) -> None:
+        if not event.get("ready"):
+            return
+        first = not self.served
+        self.training = self.served = True
+        self._recorder.update(urgent=first, state="SERVING", stage=None)
 
     def _on_checkpoint(self, event: dict[str, Any]) -> None:
         step = event.get("step")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from trainer.agent import child as children
@@ -16,6 +14,7 @@ from trainer.agent.child import Child
 from trainer.agent.console import console
 from trainer.agent.cost_cap import CostCap, elapsed_since
 from trainer.agent.progress import Progress, parse_event, severity_of
+from trainer.agent.recipe_command import full_command, is_server, is_trainer
 from trainer.agent.settings import AgentExit
 from trainer.faults import ExitCode, classify, one_line
 
@@ -111,7 +110,8 @@ class Supervisor:
             end = end if end is not None else self.ended_elsewhere()
             if end is not None:
                 return end
-            fruitless = 0 if self.progress.best_step > before else fruitless + 1
+            moved = self.progress.best_step > before or self.progress.served
+            fruitless = 0 if moved else fruitless + 1
             if fruitless > self._settings.restarts:
                 return self._gave_up(code, fruitless)
             self._prepare_restart(code, fruitless)
@@ -180,16 +180,10 @@ class Supervisor:
         A service manager may signal all processes of the node, and the bundled trainer takes a
         second SIGTERM for an order to end without saving.
         """
-        if self._bundled:
+        if is_trainer(self._spec.command) or is_server(self._spec.command):
             child.say(f"stop {reason}")
         else:
             child.signal(signal.SIGTERM)
-
-    @property
-    def _bundled(self) -> bool:
-        """Whether the command is the bundled trainer, which understands more than --model_dir."""
-        pairs = set(pairwise(self._spec.command))
-        return bool({("-m", "trainer"), ("-m", "trainer.jax_recipe")} & pairs)
 
     def _patience(self) -> float:
         if self._stalled and self._notice is None:
@@ -345,20 +339,12 @@ class Supervisor:
         self._wait_for_notice(pause)
 
     def _command(self) -> list[str]:
-        command = list(self._spec.command)
-        if command[0] in ("python", "python3"):
-            command[0] = sys.executable
-        command += ["--model_dir", self._spec.run_url]
-        if self._bundled:
-            command += [
-                *("--run", self._spec.run),
-                *("--attempt", str(self._spec.attempt)),
-                *("--last_step", str(self.progress.last_step)),
-                "--stop_on_stdin_eof",
-            ]
-            if self._node.accelerator_type and "--accelerator_type" not in command:
-                command += ["--accelerator_type", self._node.accelerator_type]
-        return command
+        return full_command(
+            self._spec,
+            self._node,
+            last_step=self.progress.last_step,
+            endpoint=self._settings.endpoint,
+        )
 
     def _environment(self) -> dict[str, str]:
         return {

@@ -8,7 +8,7 @@ from tpudash.cost.cap import cap_of
 from tpudash.cost.estimate import combine
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import dollars, span
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 from tpudash.store.snapshot import RUNS
 
 if TYPE_CHECKING:
@@ -49,6 +49,6 @@ def check(evidence: Evidence) -> Finding:
             action="delete",
             command=f"tpudash delete {run.name}",
         )
-    if cap.is_near and run.state in {RunState.TRAINING, RunState.STALLED}:
+    if cap.is_near and run.state in {*AT_WORK, RunState.STALLED}:
         return ABOUT.warned(evidence, text, advice="Raise the cap now if it is to reach its end.")
     return ABOUT.passed(evidence, text)

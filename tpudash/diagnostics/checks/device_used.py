@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import rate
 from tpudash.domain.accelerator import load_catalog
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 from tpudash.store.snapshot import LOGS
 from tpudash.store.training_curve import number_in
 
@@ -30,7 +30,7 @@ ABOUT: Final = About(
 def check(evidence: Evidence) -> Finding:
     """Judge the devices that the trainer named when it started."""
     run = evidence.run
-    if run is None or run.state not in {RunState.TRAINING, RunState.STALLED}:
+    if run is None or run.state not in {*AT_WORK, RunState.STALLED}:
         return ABOUT.not_applicable(evidence, "nothing trains")
     attempt = evidence.attempt
     started = evidence.newest_event("start", attempt.attempt if attempt else None)

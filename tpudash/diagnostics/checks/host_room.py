@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 from tpudash.store.snapshot import LOGS
 from tpudash.store.training_curve import number_in
 
@@ -30,7 +30,7 @@ GIB: Final = 2**30
 def check(evidence: Evidence) -> Finding:
     """Warn by the figures that the agent last sent."""
     run = evidence.run
-    if run is None or run.state not in {RunState.TRAINING, RunState.STALLED}:
+    if run is None or run.state not in {*AT_WORK, RunState.STALLED}:
         return ABOUT.not_applicable(evidence, "nothing trains")
     attempt = evidence.attempt
     figures = evidence.newest_event("host", attempt.attempt if attempt else None)

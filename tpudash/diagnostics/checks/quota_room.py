@@ -15,7 +15,7 @@ from tpudash.diagnostics.words import counted
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.probe import ProbeKey, ProbeKind
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 
 if TYPE_CHECKING:
     from tpudash.diagnostics.evidence import Evidence
@@ -45,7 +45,7 @@ def check(evidence: Evidence) -> Finding:
     spec = run.spec if run else None
     if run is None or spec is None:
         return ABOUT.not_applicable(evidence, "no run is asked about")
-    if run.state in {RunState.TRAINING, RunState.FINISHED, RunState.DELETED}:
+    if run.state in {*AT_WORK, RunState.FINISHED, RunState.DELETED}:
         return ABOUT.not_applicable(evidence, f"it is {run.state}")
     refused = _refused(evidence)
     held = _held(spec, evidence)

@@ -14,7 +14,7 @@ from tpudash.diagnostics.failed_operations import (
     newest_creation,
 )
 from tpudash.domain.operation import OperationState
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 
 if TYPE_CHECKING:
     from tpudash.diagnostics.evidence import Evidence
@@ -30,7 +30,7 @@ ABOUT: Final = About(
     rank=8,
     group=Group.CREATION,
 )
-ALIVE: Final = frozenset({RunState.TRAINING, RunState.STALLED, RunState.FINISHED})
+ALIVE: Final = frozenset({*AT_WORK, RunState.STALLED, RunState.FINISHED})
 
 
 def check(evidence: Evidence) -> Finding:

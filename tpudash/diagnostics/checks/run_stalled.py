@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import ago, dollars
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 from tpudash.store.snapshot import RUNS
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def check(evidence: Evidence) -> Finding:
     run = evidence.run
     if run is None:
         return ABOUT.not_applicable(evidence, "no run is asked about")
-    if run.state not in {RunState.TRAINING, RunState.STALLED}:
+    if run.state not in {*AT_WORK, RunState.STALLED}:
         return ABOUT.not_applicable(evidence, f"it is {run.state}")
     heard = ago(run.last_heard, evidence.now)
     where = "" if run.step is None else f", at step {run.step:,}"
@@ -46,11 +46,11 @@ def check(evidence: Evidence) -> Finding:
             command=f"tpudash logs {run.name}",
         )
     if run.last_heard is None:
-        return ABOUT.unknown(evidence, "it is said to train, but its agent was never heard")
+        return ABOUT.unknown(evidence, f"{run.state}, but its agent was never heard")
     if evidence.now - run.last_heard > QUIET:
         return ABOUT.warned(
             evidence,
-            f"TRAINING, but its agent was last heard {heard}{where}",
+            f"{run.state}, but its agent was last heard {heard}{where}",
             advice="It may hang. Read the log's last lines.",
             action="pane-logs",
             command=f"tpudash logs {run.name}",

@@ -9,7 +9,7 @@ from tpudash.diagnostics.advice import other_zones
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.probe import ProbeKey, ProbeKind, ZoneOffer
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 from tpudash.domain.runtimes import misfit
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tpudash.domain.finding import Finding
     from tpudash.domain.run import RunSpec
 
-OVER: Final = frozenset({RunState.FINISHED, RunState.DELETED, RunState.TRAINING})
+OVER: Final = frozenset({RunState.FINISHED, RunState.DELETED, *AT_WORK})
 
 
 def _probe(evidence: Evidence) -> ProbeKey | None:

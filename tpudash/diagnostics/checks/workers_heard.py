@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import ago
-from tpudash.domain.run import RunState
+from tpudash.domain.run import AT_WORK, RunState
 from tpudash.store.snapshot import LOGS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check(evidence: Evidence) -> Finding:
     node, run = evidence.node, evidence.run
     if node is None or not node.is_billing or len(node.workers) < 2:
         return ABOUT.not_applicable(evidence, "it has one worker" if node else "no node")
-    if run is None or run.state not in {RunState.TRAINING, RunState.STALLED}:
+    if run is None or run.state not in {*AT_WORK, RunState.STALLED}:
         return ABOUT.not_applicable(evidence, "nothing trains on it")
     heard: dict[str, datetime] = {}
     for entry in evidence.logs:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # The order of a day's work: what needs a hand first, what is over last.
 _STATE_ORDER: Final = (
     *("FAILED", "PREEMPTED", "STALLED", "TERMINATED", "REPAIRING", "UNKNOWN", "TRAINING"),
+    "SERVING",
     *("READY", "RESUMING", "LAUNCHING", "CREATING", "PROVISIONING", "WAITING_FOR_RESOURCES"),
     *("WAITING", "ACCEPTED", "ACTIVE", "DELETING", "SUSPENDED", "FINISHED", "DELETED", "GONE"),
 )
