@@ -8,7 +8,7 @@ from tpudash.cost.projection import cost_of_steps
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import ago, counted, dollars
 from tpudash.domain.node import NodeState
-from tpudash.domain.run import AttemptState, RunState
+from tpudash.domain.run import AT_WORK, AttemptState, RunState
 from tpudash.store.snapshot import NODES, RUNS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ ABOUT: Final = About(
     source=RUNS,
     group=Group.PREEMPTED,
 )
-RUNNING_STATES: Final = frozenset({RunState.TRAINING, RunState.STALLED, RunState.PREEMPTED})
+RUNNING_STATES: Final = frozenset({*AT_WORK, RunState.STALLED, RunState.PREEMPTED})
 
 
 def check(evidence: Evidence) -> Finding:
@@ -75,7 +75,7 @@ def _what_happened(node: Node | None, evidence: Evidence) -> str:
     ended = attempt.ended if attempt is not None and is_own else None
     if node is None:
         if attempt is None:
-            return "its node is gone"
+            return "no node of it is listed, and no attempt of it was ever heard"
         said = "PREEMPTED" if attempt.state == AttemptState.PREEMPTED else "gone"
         return f"{attempt.node} was {said} {ago(ended or attempt.updated, now)}"
     times = evidence.snapshot.times.get(node.name)
