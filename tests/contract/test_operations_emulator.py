@@ -57,15 +57,19 @@ class Place:
     def run_folder(self) -> Path:
         return self.bucket / "tpudash/runs/demo"
 
-    def session(self) -> Operations:
+    def session(self, machine: str = "state") -> Operations:
+        """Begin a session; on another machine, of whose settings it has nothing."""
+        here = machine == "state"
         operations = Operations(
             self.connection,
-            Journal(self.folder / "state", SystemClock()),
+            Journal(self.folder / machine, SystemClock()),
             rate=lambda kind, zone, scheduling: 1.35,
             report=self.reports.append,
             owner="alice",
             options=OperationsOptions(
-                buckets=(str(self.bucket),), make_bundle=lambda: IDLE, pace=QUICK
+                buckets=(str(self.bucket),) if here else (),
+                make_bundle=lambda: IDLE,
+                pace=QUICK,
             ),
         )
         self.sessions.append(operations)
@@ -97,16 +101,18 @@ class Place:
         (found,) = (await self.session()._desk.survey(only="demo")).runs
         return found
 
-    def agent_writes(self, attempt: int, **changes: Any) -> None:
+    def record(self, attempt: int, **changes: Any) -> dict[str, Any]:
         now = datetime.now(UTC).isoformat()
-        record = {
+        return {
             "schema": 1, "run": "demo", "attempt": attempt, "node": f"demo-{attempt}",
             "zone": ZONE, "state": "TRAINING", "started": now, "updated": now, "step": 340,
             "checkpoint_step": 300, "restored_step": 0, "target_step": 600, **changes,
         }  # fmt: skip
+
+    def agent_writes(self, attempt: int, **changes: Any) -> None:
         path = self.run_folder / f"attempts/{attempt}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record))
+        path.write_text(json.dumps(self.record(attempt, **changes)))
 
     async def nodes(self) -> list[str]:
         listing = await (await self.connection.cloud()).tpu.list_nodes()
@@ -175,6 +181,35 @@ async def test_the_node_carries_what_the_plan_showed(place: Place) -> None:
     assert made.metadata["startup-script"] == IDLE.startup_script
     written = json.loads((place.run_folder / "run.json").read_text())
     assert written == json.loads(made.metadata["tpudash-spec"])
+
+
+async def test_a_run_in_a_gs_bucket_goes_its_whole_way(place: Place) -> None:
+    url = "gs://tpudash-emulator"
+    operations = place.session()
+    request = replace(place.wish(), bucket=url)
+    progress = await place.ended(operations, await operations.plan_launch(request))
+    assert progress.state is OperationState.DONE, progress
+    bucket = (await place.connection.cloud()).bucket
+    folder = f"{url}/tpudash/runs/demo"
+    spec = json.loads(await bucket.read(f"{folder}/run.json") or b"")
+    assert spec["bundle"]["url"] == f"{folder}/bundle/{IDLE.sha256}.tar.gz"
+    assert await bucket.read(spec["bundle"]["url"]) == IDLE.data
+    assert json.loads((await place.cloud.get("demo-1")).metadata["tpudash-spec"]) == spec
+
+    record = place.record(1)
+    await bucket.write(f"{folder}/attempts/1.json", json.dumps(record).encode())
+    for ending in ("index", "data-00000-of-00001"):
+        await bucket.write(f"{folder}/checkpoints/ckpt-300.{ending}", b"x")
+    await place.cloud.control.preempt("demo-1", notice_s=0)
+    # Another machine, which has neither this journal nor a bucket in its settings.
+    other = place.session("another-machine")
+    plan = await other.plan_resume("demo")
+    assert "Training goes on from the checkpoint of step 300 towards step 600." in plan.effects
+    assert (await place.ended(other, plan)).state is OperationState.DONE
+    assert await place.nodes() == ["demo-2"]
+    (run,) = (await other._desk.survey(only="demo")).runs
+    assert (run.state, len(run.attempts)) == (RunState.RESUMING, 1)
+    assert await bucket.list(f"{folder}/bundle") == (spec["bundle"]["url"],)
 
 
 async def test_a_session_that_is_cut_off_is_taken_up_by_another(tmp_path: Path) -> None:
