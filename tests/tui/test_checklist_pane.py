@@ -112,6 +112,18 @@ async def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
         assert app.pane.title_note() == "all pass"
 
 
+async def test_a_reader_at_the_top_sees_the_newest_trouble() -> None:
+    store = make_store(FINDINGS[0], FINDINGS[3])
+    app = PaneHost(ChecklistPane(), store)
+    async with app.run_test(size=(100, 20)) as pilot:
+        await settle(pilot)
+        assert "Spot quota" in detail(app)
+        store.apply(FindingsMade(FINDINGS))
+        await settle(pilot)
+        assert "Node was preempted: demo-1" in detail(app)
+        assert "Resume the run on a new node." in detail(app)
+
+
 async def test_watch_mode_names_no_key_that_it_does_not_have() -> None:
     app = PaneHost(ChecklistPane(), make_store(*FINDINGS), is_watch=True)
     async with app.run_test(size=(100, 20)) as pilot:

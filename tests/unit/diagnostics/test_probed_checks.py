@@ -292,7 +292,8 @@ def test_self_check_by_what_the_trainer_said() -> None:
     assert with_log("self_check", ok, doubtful).verdict is WARN
     failed = with_log("self_check", ok, bad)
     assert (failed.verdict, failed.evidence) == (FAIL, "step failed: step: no chips")
-    assert with_log("self_check").verdict is UNKNOWN
+    # A run that trains and saves has shown all that they would show.
+    assert with_log("self_check").verdict is NOT_APPLICABLE
 
 
 def test_self_check_by_the_record_when_the_log_has_gone() -> None:

@@ -259,6 +259,7 @@ CASES: Final[dict[str, dict[Verdict, Case]]] = {
         WARN: project(probes=asked(ProbeKind.PERMISSIONS, frozenset({"tpu.nodes.create"}))),
         FAIL: project(probes=asked(ProbeKind.PERMISSIONS, frozenset({"tpu.nodes.get"}))),
         UNKNOWN: project(probes=asked(ProbeKind.PERMISSIONS, None)),
+        NOT_APPLICABLE: emulated(),
     },
     "price-jump": {
         PASS: priced(None),
@@ -317,7 +318,7 @@ CASES: Final[dict[str, dict[Verdict, Case]]] = {
         PASS: run(None, event("check", -4, check="devices", verdict="ok")),
         WARN: run(None, event("check", -4, check="input", verdict="warning", message="slow")),
         FAIL: run(None, event("check", -4, check="step", verdict="failed", message="no chips")),
-        UNKNOWN: run(),
+        UNKNOWN: run(failed_run()),
         NOT_APPLICABLE: without_run,
     },
     "ssh-key": {

@@ -30,8 +30,8 @@ Source: https://cloud.google.com/tpu/docs/access-control
 """
 
 
-def _probe(evidence: Evidence) -> ProbeKey | None:  # noqa: ARG001  (always the same question)
-    return ProbeKey(ProbeKind.PERMISSIONS)
+def _probe(evidence: Evidence) -> ProbeKey | None:
+    return None if evidence.is_emulator else ProbeKey(ProbeKind.PERMISSIONS)
 
 
 ABOUT: Final = About(
@@ -47,6 +47,8 @@ ABOUT: Final = About(
 
 def check(evidence: Evidence) -> Finding:
     """Fail for a right to look, warn of a right to change that an operator lacks."""
+    if evidence.is_emulator:
+        return ABOUT.not_applicable(evidence, "the emulator asks for no rights")
     answer = ABOUT.answer(evidence)
     missing = answer.value if answer else None
     project = evidence.snapshot.connection.project if evidence.snapshot.connection else "PROJECT"

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 def _probe(evidence: Evidence) -> ProbeKey | None:
-    return ProbeKey(ProbeKind.QUOTA) if evidence.run and evidence.run.spec else None
+    is_asked = evidence.run and evidence.run.spec and not evidence.is_emulator
+    return ProbeKey(ProbeKind.QUOTA) if is_asked else None
 
 
 ABOUT: Final = About(
@@ -57,6 +58,8 @@ def check(evidence: Evidence) -> Finding:
             "have limits of their own.",
             command=f"tpudash clean   # or {CONSOLE}",
         )
+    if evidence.is_emulator:
+        return ABOUT.not_applicable(evidence, "the emulator lists no limits, and refused nothing")
     answer = ABOUT.answer(evidence)
     if answer is None or not isinstance(answer.value, tuple):
         return ABOUT.unanswered(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
+from tpudash.domain.run import RunState
 from tpudash.store.snapshot import LOGS
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def check(evidence: Evidence) -> Finding:
     if run is None:
         return ABOUT.not_applicable(evidence, "no run is asked about")
     newest = _newest(evidence)
+    if not newest and run.state is RunState.TRAINING and run.checkpoint_step:
+        return ABOUT.not_applicable(evidence, "it trains and saves, which shows the same")
     if not newest:
         return ABOUT.unknown(
             evidence,

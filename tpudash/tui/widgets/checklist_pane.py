@@ -204,8 +204,12 @@ class ChecklistPane(Pane):
             words = f"{finding.verdict} {finding.check_id} {finding.title} {finding.subject}"
             if matches(self._filter, f"{words} {finding.evidence} {finding.advice}"):
                 found.setdefault(f"{finding.check_id}/{finding.subject}", finding)
+        # A reader who has not moved from the top wants to read what is on top now.
+        is_at_top = self._view.selected == next(iter(self._findings), "")
         self._findings = found
         self._view.sync()
+        if is_at_top and found:
+            self._view.select(next(iter(found)))
         self._fit_detail()
 
     def _fit_detail(self) -> None:
