@@ -10,7 +10,7 @@ TPU_WHEEL="tensorflow-tpu==2.19.1"
 JAX_VERSIONS=">=0.6,<0.11"
 # Where Google keeps the libtpu that a JAX of an older Python needs.
 LIBTPU_LINKS="https://storage.googleapis.com/jax-releases/libtpu_releases.html"
-JAX_HELPERS="optax>=0.2.4 orbax-checkpoint>=0.11.10 fsspec gcsfs"
+JAX_HELPERS="optax>=0.2.4 orbax-checkpoint>=0.11.10 flatbuffers fsspec gcsfs"
 CLIENTS="google-cloud-logging google-cloud-storage google-cloud-tpu psutil"
 SERVER="starlette uvicorn httptools uvloop orjson prometheus-client"
 AGENT_PID=""

@@ -61,12 +61,17 @@ def watch_signals(on_signal: Callable[[int], None]) -> None:
     """
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+    claim_signals()
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     threading.Thread(
         target=_read_signals, args=(read_end, on_signal), name="signals", daemon=True
     ).start()
+
+
+def claim_signals() -> None:
+    """Have Python see SIGTERM and SIGINT; again after a library has taken them for itself."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
 
 
 def _read_signals(read_end: int, on_signal: Callable[[int], None]) -> None:

@@ -26,6 +26,7 @@ from trainer.jax_recipe.tracing import JaxTracer
 from trainer.model_specs import model_spec
 from trainer.resuming import SCHEMA, Restored, Saved, data_name
 from trainer.schedule_shape import ScheduleShape
+from trainer.stopping import claim_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,6 +268,8 @@ def make_engine(
     if workers.count > 1:
         tell("stage", f"waiting for {workers.count} workers", stage="workers")
         devices.connect(workers, workers.meet())
+        # JAX listens for SIGTERM itself from now on, and tells nobody.
+        claim_signals()
     if tpu:
         tell("stage", "connecting the TPU", stage="tpu_init")
     found = devices.find("TPU" if tpu else "CPU")

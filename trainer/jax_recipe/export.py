@@ -47,7 +47,7 @@ def export_model(storage: Storage, weights: model.Weights, spec: ModelSpec, step
     try:
         storage.write(f"{folder}/model.stablehlo", _computation(weights, spec))
         content["computation"] = "model.stablehlo"
-    except (ValueError, NotImplementedError, RuntimeError) as error:
+    except (ValueError, NotImplementedError, RuntimeError, ImportError) as error:
         # The weights alone are a whole model, and the run is done.
         content["computation_missing"] = one_line(str(error), 200)
     storage.write(f"{folder}/model.json", (json.dumps(content, indent=1) + "\n").encode())
