@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from trainer.benchmark.command import main
+from trainer.benchmark.command import _middle, main
 from trainer.benchmark.digits import write_digits
 from trainer.peaks import peak_flops
 
@@ -47,3 +47,9 @@ def test_wrong_options_end_64(arguments: str, capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
+
+
+def test_the_median_of_the_rounds_is_reported() -> None:
+    rounds = [{"examples_per_second": rate} for rate in (9.0, 30.0, 11.0)]
+    assert _middle(rounds) == {"examples_per_second": 11.0}
+    assert _middle(rounds[:2]) == {"examples_per_second": 9.0}
