@@ -137,3 +137,13 @@ async def test_the_same_page_again_and_again(fake: FakeGoogle) -> None:
             await cloud.tpu.list_nodes("us-central1-b")
     assert "came again" in caught.value.detail
     assert fake.calls[LIST] == 2
+
+
+async def test_a_place_that_is_not_known_is_not_gone(fake: FakeGoogle, tmp_path: Path) -> None:
+    def missing(_: Any) -> Any:
+        raise refusal("NOT_FOUND", "Requested entity was not found.")
+
+    fake.on(LIST, missing)
+    done = await CommandLine(tmp_path, fake.endpoint)("nodes")
+    assert done.is_refusal(1), done
+    assert "no such place" in done.err

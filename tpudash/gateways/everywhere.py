@@ -95,7 +95,11 @@ class Everywhere:
             raise refusal from None
         if not self._zones:
             raise refusal
-        answer = await self._by_zone(list_in)
+        try:
+            answer = await self._by_zone(list_in)
+        except TpudashError as error:
+            # One zone's refusal would point at that zone, where the reason holds for all.
+            raise (refusal if _class_of(error) is _class_of(refusal) else error) from None
         holds_s = FAULT_HOLDS_S if _passes(refusal) else REFUSAL_HOLDS_S
         self._alone_until[topic] = self._clock.monotonic() + holds_s
         return answer
@@ -160,4 +164,8 @@ class _Outage:
 
 def _passes(error: TpudashError) -> bool:
     """Whether an error is a fault of the service rather than its answer."""
-    return error.failure is not None and error.failure.error_class in _PASSING
+    return _class_of(error) in _PASSING
+
+
+def _class_of(error: TpudashError) -> ErrorClass | None:
+    return error.failure.error_class if error.failure else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tpudash.domain.node import NodeListing
 from tpudash.domain.request import RequestListing
 from tpudash.domain.resource_name import is_same_resource, location_name
+from tpudash.errors import NotFoundError, OperationFailedError
 from tpudash.gateways.clients import ClientKind
 from tpudash.gateways.convert import last_segment
 from tpudash.gateways.convert_maintenance import maintenance_of
@@ -187,7 +188,16 @@ class GoogleTpu:
             )
 
         pages = all_pages(self._caller, what, page, timeout_s=LIST_S, spend=Spend.TPU_LIST)
-        return [answer async for answer in pages]
+        try:
+            return [answer async for answer in pages]
+        except NotFoundError as error:
+            # A place that is not known is no sign that what was in it is gone.
+            raise OperationFailedError(
+                f"could not {what}: there is no such place",
+                detail=error.detail,
+                hint="Check the project's id, and the zone where one is named.",
+                failure=error.failure,
+            ) from error
 
     def _about(self, name: str, found: NamedT, what: str) -> NamedT:
         """Return an answer that is about what was asked for.

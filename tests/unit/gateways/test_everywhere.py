@@ -103,6 +103,14 @@ async def test_where_no_zone_answers_the_telling_refusal_is_given() -> None:
         await Everywhere(zones.list_zones, Clock()).gather("nodes", "-", zones.list_in)
 
 
+async def test_a_refusal_that_holds_for_all_names_no_zone() -> None:
+    denied = [error("PERMISSION_DENIED", f"Permission denied on {place}") for place in "-ab"]
+    zones = Zones(dict(zip("-ab", denied, strict=True)))
+    with pytest.raises(NotAllowedError) as caught:
+        await Everywhere(zones.list_zones, Clock()).gather("nodes", "-", zones.list_in)
+    assert caught.value is denied[0]
+
+
 async def test_one_zone_asks_for_nothing_else() -> None:
     zones = Zones({"-": ["all"], "a": error("UNAVAILABLE", "x")})
     with pytest.raises(UnreachableError):
