@@ -166,6 +166,12 @@ LIFE: Final = (
     Row(ErrorClass.INTERNAL, "couldn't mmap", advice=_BAD_NODE),
     Row(ErrorClass.INTERNAL, "sigsegv", advice=_BAD_NODE),
     Row(ErrorClass.INTERNAL, "segmentation fault", advice=_BAD_NODE),
+    Row(
+        ErrorClass.INTERNAL,
+        "139",
+        regex(r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returned)[ :=]*139\b"),
+        advice=_BAD_NODE,
+    ),
     Row(ErrorClass.INTERNAL, "instances.hosterror", advice=_BAD_NODE),
     Row(
         ErrorClass.INTERNAL,
