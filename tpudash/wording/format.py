@@ -11,6 +11,8 @@ NOTHING: Final = "-"
 MINUTE: Final = 60
 HOUR: Final = 3_600
 DAY: Final = 86_400
+LEAST_IN_FULL: Final = 0.005
+"""What is smaller would be shown as 0.00, which it is not."""
 
 
 def duration(span: timedelta | None, *, step: int = 1) -> str:
@@ -55,9 +57,11 @@ def dollars(amount: float | None, *, at_least: bool = False) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number in about five characters: `0.12`, `12.3`, `450`, `12.4k`, `3.1M`."""
+    """Return a number in about five characters: `4e-04`, `0.12`, `12.3`, `450`, `12.4k`, `3.1M`."""
     if value is None:
         return NOTHING
+    if 0 < abs(value) < LEAST_IN_FULL:
+        return f"{value:.0e}"
     for limit, divisor, suffix in ((10_000, 1, ""), (1e6, 1e3, "k"), (1e9, 1e6, "M")):
         if abs(value) < limit:
             scaled = value / divisor

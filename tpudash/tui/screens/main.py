@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from tpudash.tui.pane import HostApp, Subject
 
 NODES_LEAST_ROWS = 7
+SHORT_NAME = 5
+TITLE_FRAME = 4
 NODES_MOST_SHARE = 0.45
 
 
@@ -272,6 +274,14 @@ class MainScreen(Screen[None]):
             pane.set_class(pane_id is self._view.focused, "-current")
 
     def _title(self, pane: Pane, hidden: list[PaneId]) -> Content:
+        """Return a pane's title; names of hidden panes are cut short where there is little room."""
+        title = self._title_with(pane, hidden, None)
+        room = pane.size.width or self._host.size.width
+        if title.cell_length <= room - TITLE_FRAME:
+            return title
+        return self._title_with(pane, hidden, SHORT_NAME)
+
+    def _title_with(self, pane: Pane, hidden: list[PaneId], longest: int | None) -> Content:
         parts = [(f"{pane.pane_id.number} {pane.title}", "bold")]
         note = pane.title_note()
         if note:
@@ -283,7 +293,7 @@ class MainScreen(Screen[None]):
             other = self.panes[pane_id]
             note = other.title_note() if pane_id is PaneId.CHECKLIST else ""
             note = f" {safe_text(note, 20)}" if note else ""
-            parts.append((f"  {pane_id.number} {other.title}{note}", "dim"))
+            parts.append((f"  {pane_id.number} {other.title[:longest]}{note}", "dim"))
         return Content.assemble(*parts)
 
     def begin_filter(self) -> None:

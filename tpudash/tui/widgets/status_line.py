@@ -10,8 +10,10 @@ from rich.style import Style
 from rich.text import Text
 from textual.widget import Widget
 
+from tpudash.domain.finding import Verdict
 from tpudash.store.snapshot import NODES, SourceState
 from tpudash.tui.alarms import is_old
+from tpudash.tui.looks import TERMINATED
 from tpudash.tui.spending import Spending, spending
 from tpudash.tui.widgets.line import Line
 from tpudash.wording import format as fmt
@@ -107,7 +109,7 @@ class StatusLine(Widget):
         """Move the age of the data on."""
         clock = [_Part(f" {now:%H:%M:%S} UTC ", Style())] if self.shows_clock else []
         right = [*clock, self._age(now), self._rate()]
-        left = [*self._badges(), *self._alarms(), *self._places()]
+        left = [*self._badges(), *self._alarms(), *self._checks(), *self._places()]
         right_width = max(RIGHT_LEAST, _length(right))
         width = self.size.width - right_width
         while left and _length(left) > width and any(part.rank for part in left):
@@ -151,6 +153,15 @@ class StatusLine(Widget):
             return []
         words = f" {self._host.mark_of('ALARM')} {count} alarm{'s' * (count > 1)}"
         return [_Part(words, self._style("chart-warn", bold=True))]
+
+    def _checks(self) -> list[_Part]:
+        """Return how many checks fail; which ones stands in the checklist."""
+        findings = self.context.snapshot.findings
+        count = sum(1 for finding in findings if finding.verdict is Verdict.FAIL)
+        if not count:
+            return []
+        words = f" {self._host.mark_of(TERMINATED)} {count} wrong"
+        return [_Part(words, self._style("chart-bad", bold=True), 1)]
 
     def _badge(self, word: str, variable: str) -> _Part:
         return _Part(f" {word} ", self._style(variable, bold=True) + Style(reverse=True))
@@ -209,7 +220,9 @@ def _length(parts: list[_Part]) -> int:
 def _zones(snapshot: Snapshot) -> tuple[str, bool]:
     """Return the zones in words, and whether one of them does not answer."""
     zones = {node.zone for node in snapshot.nodes.values()}
-    zones |= {request.zone for request in snapshot.requests.values()} | set(snapshot.unreachable)
+    zones |= {request.zone for request in snapshot.requests.values()}
+    # A whole project that does not answer stands there too, as projects/ID.
+    zones |= {place for place in snapshot.unreachable if "/" not in place}
     silent = len(snapshot.unreachable)
     if len(zones) > MOST_ZONES:
         words = f"{len(zones)} zones"
