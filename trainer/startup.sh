@@ -174,6 +174,15 @@ from importlib import metadata
 [metadata.version(name) for name in sys.argv[1:]]' $NEEDED 2>/dev/null
 }
 
+# Prints what the recipe trains with: tensorflow, jax, or none for a program of the user's own.
+framework() {
+    case "$(field recipe name)" in
+        tensorflow*) echo tensorflow ;;
+        jax*) echo jax ;;
+        *) echo none ;;
+    esac
+}
+
 choose_python() {
     local kind="cpu"
     WORKERS="$(metadata instance/attributes/worker-network-endpoints | tr ',' '\n' | grep -c .)"

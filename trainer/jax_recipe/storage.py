@@ -79,13 +79,13 @@ class Storage:
         return self._tried(f"cannot list {self.path(folder)}", listed)
 
     def files_below(self, folder: str) -> list[str]:
-        """Return the files of a folder and its folders, relative to it."""
+        """Return the files of a folder and its folders, relative to it; none for a file."""
         whole = self.path(folder)
 
         def found() -> list[str]:
-            inside = self._files.find(whole)
             begin = whole.removeprefix("gs://") + "/"
-            return sorted(each.removeprefix("gs://").removeprefix(begin) for each in inside)
+            inside = (each.removeprefix("gs://") for each in self._files.find(whole))
+            return sorted(each.removeprefix(begin) for each in inside if each.startswith(begin))
 
         return self._tried(f"cannot list {whole}", found)
 

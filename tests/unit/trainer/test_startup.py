@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import tarfile
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.unit.trainer.node import REPOSITORY, LogServer, fake_trainer, record, spec
 from tests.unit.trainer.test_agent import FINISHES, TRAINS_FOREVER
@@ -121,3 +124,47 @@ def _children(pid: int) -> list[Any]:
     import psutil
 
     return list(psutil.Process(pid).children(recursive=True))
+
+
+PACKAGES = {
+    ("tensorflow-mnist", "tpu", "1"): ["tensorflow-tpu==2.19.1"],
+    ("tensorflow-mnist", "cpu", "1"): ["tensorflow-cpu>=2.18,<2.22"],
+    ("tensorflow-mnist", "tpu", "4"): ["google-api-python-client"],
+    ("jax-mnist", "tpu", "4"): ["jax[tpu]>=0.6,<0.11", "-f", "orbax-checkpoint>=0.11.10"],
+    ("jax-mnist", "cpu", "1"): ["jax>=0.6,<0.11", "optax>=0.2.4"],
+    ("custom", "any", "1"): [],
+}
+
+
+@pytest.mark.parametrize(("recipe", "kind", "workers"), PACKAGES)
+def test_script_installs_what_the_recipe_wants(
+    tmp_path: Path, recipe: str, kind: str, workers: str
+) -> None:
+    """On a real TPU VM, with a pip that only says what it was asked for."""
+    python = tmp_path / "bin/python3"
+    python.parent.mkdir()
+    python.write_text(
+        "#!/bin/bash\n"
+        'bin="${@: -1}/bin"\n'
+        'if [ "$2" = venv ]; then mkdir -p "$bin"; cp "$0" "$bin/python3"; exit; fi\n'
+        f'if [ "$2" = pip ]; then printf "%s\\n" "$@" > {tmp_path}/asked; exit; fi\n'
+        f'if [ "$1" = - ] && [ "$2" = {kind} ]; then exit 1; fi\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    (tmp_path / "spec.json").write_text(json.dumps({"recipe": {"name": recipe}}))
+    functions = SCRIPT.read_text().partition('mkdir -p "$NODE_DIR"')[0]
+    steps = f'say() {{ :; }}\nPYTHON={python}\nWORKERS={workers}\nFRAMEWORK="$(framework)"\n'
+    done = subprocess.run(
+        ["bash", "-c", f"{functions}\n{steps}install_packages {kind}"],
+        env={"PATH": f"{python.parent}:{os.environ['PATH']}", "TPUDASH_NODE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert set(PACKAGES[recipe, kind, workers]) <= set(asked)
+    assert "google-cloud-logging" in asked
+    others = {"tensorflow-mnist": "jax", "jax-mnist": "tensorflow", "custom": "jax"}
+    assert not any(word.startswith(others[recipe]) for word in asked)
