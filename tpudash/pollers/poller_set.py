@@ -17,12 +17,13 @@ from tpudash.pollers.source import SourceLoop
 from tpudash.store.snapshot import CHECKLIST, NODES, RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from random import Random
 
     from tpudash.clock import Clock
     from tpudash.config.settings import Intervals
     from tpudash.domain.log import LogEntry
+    from tpudash.domain.run import RunState
     from tpudash.pollers.link import Link
     from tpudash.pollers.runs import ReadRuns
     from tpudash.pollers.source import LocalSource, Source
@@ -74,6 +75,7 @@ class PollerSet:
         }
         self._tail = LogTail(tools.link, store, clock, tools.random, self._on_entries)
         self._second_look: asyncio.Task[None] | None = None
+        self._run_states: Mapping[str, RunState] = {}
 
     async def run(self) -> None:
         """Poll until cancelled, then leave nothing behind: no task, no open channel."""
@@ -113,6 +115,19 @@ class PollerSet:
             self._wake(NODES, RUNS, CHECKLIST)
         elif changes.nodes:
             self._wake(RUNS, CHECKLIST, HISTORY)
+        if self._has_run_turned(changes):
+            self._wake(CHECKLIST)
+
+    def _has_run_turned(self, changes: ChangeSet) -> bool:
+        """Whether a run stalls, fails, resumes or ends that did something else before."""
+        if not changes.runs:
+            return False
+        states = {name: run.state for name, run in self._tools.store.snapshot.runs.items()}
+        has_turned = any(
+            self._run_states.get(name, state) != state for name, state in states.items()
+        )
+        self._run_states = states
+        return has_turned
 
     def _wake(self, *names: str) -> None:
         for name in names:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -22,7 +22,7 @@ from tpudash.gateways.protocols import TailBatch
 from tpudash.pollers.link import Link
 from tpudash.pollers.metrics import METRIC_TYPES
 from tpudash.pollers.poller_set import PollerSet, Tools
-from tpudash.store.snapshot import LOGS, METRICS, NODES, RUNS, SourceState
+from tpudash.store.snapshot import CHECKLIST, LOGS, METRICS, NODES, RUNS, SourceState
 from tpudash.store.store import Store
 
 if TYPE_CHECKING:
@@ -62,6 +62,20 @@ class Session:
 
     def state_of(self, source: str) -> SourceState:
         return self.store.snapshot.sources[source].state
+
+
+class Looks:
+    """A checklist that counts how often it is run, and by itself is run hourly."""
+
+    name = CHECKLIST
+    needs_cloud: Literal[False] = False
+    count = 0
+
+    async def poll(self, cloud: Cloud | None) -> None:
+        self.count += 1
+
+    def interval_s(self) -> float:
+        return 3_600.0
 
 
 @pytest.fixture
@@ -310,6 +324,22 @@ async def test_a_turning_point_in_the_log_makes_us_look_at_the_node(session: Ses
         await settle()
         await session.clock.advance(3)
         assert session.world.calls["list_nodes"] - before >= 2
+
+
+async def test_a_run_that_turns_is_looked_into_at_once(session: Session) -> None:
+    checklist = Looks()
+    tools = session.pollers._tools
+    session.pollers = PollerSet(tools, Intervals(), session._read_runs, [checklist])
+    session.runs = (Run("demo", "alice", RunState.TRAINING, step=100),)
+    async with session.running():
+        await session.clock.advance(8)
+        before = checklist.count
+        session.runs = (Run("demo", "alice", RunState.TRAINING, step=150),)
+        await session.clock.advance(8)
+        assert checklist.count == before, "a step is no symptom"
+        session.runs = (Run("demo", "alice", RunState.STALLED, step=150),)
+        await session.clock.advance(8)
+        assert checklist.count == before + 1
 
 
 async def test_a_lost_connection_is_made_anew(session: Session) -> None:
