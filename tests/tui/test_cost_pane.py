@@ -75,7 +75,7 @@ def row_with(app: PaneHost[CostPane], text: str) -> str:
 
 async def test_runs_and_nodes_say_what_they_cost_and_what_is_not_known() -> None:
     app = PaneHost(CostPane(), make_store())
-    async with app.run_test(size=(110, 20)) as pilot:
+    async with app.run_test(size=(160, 20)) as pilot:
         await settle(pilot)
         assert "$1.35" in row_with(app, "  demo-2")
         assert "$0.338~" in row_with(app, "  demo-2")
@@ -196,3 +196,98 @@ async def test_a_run_whose_record_says_nothing_is_still_there() -> None:
     async with app.run_test(size=(80, 10)) as pilot:
         await settle(pilot)
         assert "✗ FAILED" in row_with(app, "odd")
+
+
+def month_store() -> Store:
+    """A run of alice's that lost steps to a preemption, and one of bob's that left its node idle.
+
+    demo: an hour of 400 steps of which 100 were lost, and half an hour since, at $1.35 an hour.
+    over: it finished an hour ago, and its node goes on.
+    """
+    store = Store()
+    connect(store)
+    hours = [NOW - timedelta(hours=one) for one in (0, 1, 2)]
+    first = make_attempt(
+        1, state="PREEMPTED", started=hours[2], ended=hours[1], restored_step=0, step=400
+    )
+    second = make_attempt(
+        2,
+        started=NOW - timedelta(minutes=30),
+        updated=NOW,
+        restored_step=300,
+        steps_lost=100,
+        step=500,
+    )
+    done = make_attempt(1, run="over", state="FINISHED", started=hours[2], ended=hours[1])
+    node = make_node("demo-2", create_time=NOW - timedelta(minutes=31))
+    left = make_node("over-1", run="over", create_time=hours[2])
+    left = replace(left, labels={**left.labels, "tpudash-owner": "bob"})
+    list_nodes(store, node, left)
+    spec = replace(make_spec("demo"), attempt=2, target_step=1000)
+    run = make_run("demo", spec=spec, attempts=(first, second), step=500, target_step=1000)
+    over = make_run("over", RunState.FINISHED, owner="bob", attempts=(done,))
+    read_runs(store, run, over)
+    report_source(store, "nodes")
+    return store
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_a_run_says_where_its_dollars_went_and_will_go(size: tuple[int, int]) -> None:
+    """Lost: 100 of the 400 steps of an hour. Rest: 500 steps at 200 in half an hour, $1.6875."""
+    app = PaneHost(CostPane(), month_store())
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        app.pane.selection_changed(Subject(SubjectKind.RUN, "demo", "demo", None))
+        await settle(pilot)
+        about = app.pane.copy_text()
+        for fact in (
+            "Today $2.0",
+            "this month $2.0",
+            "Wasted $0.338: steps lost $0.338",
+            "at its target, in 1h15m",
+            "1,000 steps cost $4.0",
+            "with 1 preemption; on demand $",
+        ):
+            assert fact in about, fact
+        assert "$0.338" in row_with(app, "demo  ")
+        assert "today" in table(app)
+        assert "wasted $1.69 (idle $1.35, steps lost $0.338)" in table(app)
+
+
+async def test_the_waste_of_an_idle_node_grows_though_nothing_changes() -> None:
+    app = PaneHost(CostPane(), month_store())
+    async with app.run_test(size=(120, 24)) as pilot:
+        await settle(pilot)
+        assert "idle $1.35" in table(app)
+        app.tick(3600)
+        await settle(pilot)
+        assert "idle $2.70" in table(app)
+
+
+@pytest.mark.parametrize("is_watch", [False, True])
+async def test_owners_stand_side_by_side_and_a_wall_screen_names_none(is_watch: bool) -> None:
+    app = PaneHost(CostPane(), month_store(), is_watch=is_watch)
+    async with app.run_test(size=(120, 24)) as pilot:
+        await settle(pilot)
+        app.pane.perform("cost-view")
+        await settle(pilot)
+        assert "by owner" in app.pane.title_note()
+        names = ("owner 1", "owner 2") if is_watch else ("alice", "bob")
+        for name in names:
+            assert "$1.35" in row_with(app, name)
+        assert ("alice" in table(app)) is not is_watch
+        assert ("bob" in app.pane.copy_text()) is False or not is_watch
+        assert "  over" in table(app)
+        app.pane.perform("cost-view")
+        await settle(pilot)
+        assert "over-1" in table(app)
+
+
+async def test_days_end_at_midnight_utc_while_the_pane_is_open() -> None:
+    app = PaneHost(CostPane(), month_store())
+    async with app.run_test(size=(160, 24)) as pilot:
+        await settle(pilot)
+        to_midnight = (NOW + timedelta(days=1)).replace(hour=0, minute=0, second=0) - NOW
+        app.tick(to_midnight.total_seconds() + 7200)
+        await settle(pilot)
+        assert "today $5.40" in table(app)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from tpudash.commands.items import cost_fields, price_item, rounded
 from tpudash.cost.cap import cap_of
 from tpudash.cost.estimate import combine
-from tpudash.cost.projection import projected_total
 from tpudash.cost.report import (
-    compare_scheduling,
+    Amount,
     cost_between,
     cost_by_owner,
     start_of_day,
     start_of_month,
-    usd_per_1000_steps,
+    total_waste,
     waste_of,
 )
+from tpudash.cost.run_money import money_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,11 +79,9 @@ def _node_row(facts: Facts, life: Life) -> Item:
 
 
 def _run_row(facts: Facts, run: Run, lives: Sequence[Life]) -> Item:
-    spec, cost = run.spec, combine(life.estimate for life in lives)
-    projection = projected_total(run, cost, facts.prices)
-    per_1000 = usd_per_1000_steps(run, lives)
-    other = compare_scheduling(run, lives, facts.prices)
-    cap = cap_of(run, cost)
+    spec, money = run.spec, money_of(run, lives, facts.prices, facts.as_of)
+    projection, cap = money.projection, cap_of(run, money.cost)
+    per_1000, other = money.per_1000_steps or Amount(None), money.comparison
     return {
         **_row(facts, "run", run.name, lives),
         "run": run.name,
@@ -91,19 +89,19 @@ def _run_row(facts: Facts, run: Run, lives: Sequence[Life]) -> Item:
         "state": str(run.state),
         "accelerator_type": spec.accelerator_type if spec else None,
         "scheduling": str(spec.scheduling) if spec else None,
-        "wasted_usd": _waste_item(waste_of(run, lives, facts.as_of)),
+        "wasted_usd": _waste_item(money.waste),
         "projected_total_usd": rounded(projection.total_usd) if projection else None,
         "projected_is_lower_bound": projection.is_lower_bound if projection else None,
         "projected_remaining_s": projection.remaining.total_seconds() if projection else None,
         "usd_per_1000_steps": rounded(per_1000.usd),
         "usd_per_1000_steps_is_lower_bound": per_1000.is_lower_bound,
-        "on_demand_usd": rounded(other.on_demand_usd),
-        "spot_usd": rounded(other.spot_usd),
-        "spot_is_lower_bound": other.spot_is_lower_bound,
-        "preemptions": other.preemptions,
+        "on_demand_usd": rounded(other.on_demand_usd) if other else None,
+        "spot_usd": rounded(other.spot_usd) if other else None,
+        "spot_is_lower_bound": other.spot_is_lower_bound if other else None,
+        "preemptions": other.preemptions if other else None,
         "max_cost_usd": cap.cap_usd if cap else None,
         "max_cost_share": rounded(cap.share) if cap else None,
-        "price": price_item(cost.price),
+        "price": price_item(money.cost.price),
     }
 
 
@@ -130,14 +128,11 @@ def _total_row(facts: Facts, lives: Sequence[Life]) -> Item:
 
 
 def _waste_item(*wastes: Waste) -> Item:
-    def total(amounts: Sequence[float | None]) -> float | None:
-        known = [amount for amount in amounts if amount is not None]
-        return rounded(sum(known)) if known or not amounts else None
-
+    waste = total_waste(wastes)
     return {
-        "idle": total([waste.idle_usd for waste in wastes]),
-        "steps_lost": total([waste.lost_usd for waste in wastes]),
-        "failed_attempts": total([waste.failed_usd for waste in wastes]),
-        "total": total([waste.total_usd for waste in wastes]),
-        "is_lower_bound": any(waste.is_lower_bound for waste in wastes),
+        "idle": rounded(waste.idle_usd),
+        "steps_lost": rounded(waste.lost_usd),
+        "failed_attempts": rounded(waste.failed_usd),
+        "total": rounded(waste.total_usd),
+        "is_lower_bound": waste.is_lower_bound,
     }

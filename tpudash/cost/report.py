@@ -137,6 +137,17 @@ def waste_of(run: Run | None, lives: Iterable[Life], now: datetime) -> Waste:
     )
 
 
+def total_waste(wastes: Iterable[Waste]) -> Waste:
+    """Add up what several runs, and what belongs to none, wasted."""
+    found = tuple(wastes)
+    return Waste(
+        idle_usd=_sum(waste.idle_usd for waste in found),
+        lost_usd=_sum(waste.lost_usd for waste in found),
+        failed_usd=_sum(waste.failed_usd for waste in found),
+        is_lower_bound=any(waste.is_lower_bound for waste in found),
+    )
+
+
 def lives_by_attempt(lives: Iterable[Life]) -> dict[int, Life]:
     """Return the life of each attempt whose record is known."""
     return {life.attempt.attempt: life for life in lives if life.attempt is not None}

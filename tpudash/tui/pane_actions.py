@@ -169,7 +169,17 @@ LOGS_ACTIONS: Final = (
         "scope", "a", "all", "Show the lines of all runs, or of the selected run or node only"
     ),
 )
-COST_ACTIONS: Final[tuple[Action, ...]] = ()
+COST_ACTIONS: Final = (
+    Action(
+        id="cost-view",
+        keys=("v",),
+        label="by owner",
+        help="Show what each owner costs, or each run and node again",
+        group="Cost",
+        scope=PaneId.COST,
+        in_footer=True,
+    ),
+)
 CHECKLIST_ACTIONS: Final[tuple[Action, ...]] = ()
 
 PANE_ACTIONS: Final = (

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from tpudash.domain.accelerator import load_catalog
+from tpudash.cost.cap import NEARLY
 from tpudash.store.snapshot import NODES, PRICES, SourceState
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Pane, PaneId, Subject
 from tpudash.tui.widgets.cost_pane_ledger import Ledger, LedgerLine
+from tpudash.tui.widgets.cost_pane_words import MoneyWords
 from tpudash.tui.widgets.empty_reason import nothing_runs, source_problem
 from tpudash.tui.widgets.row_view import Column, RowView, columns_that_fit, header_of, row_of
 from tpudash.tui.widgets.span_view import Span, Spans, SpanView, fit, wrap_words
 from tpudash.tui.widgets.word_filter import matches
-from tpudash.wording.format import age, dollars
+from tpudash.wording.format import age
 from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
@@ -31,13 +33,21 @@ COLUMNS: Final = (
     Column("TYPE", 14, rank=4),
     Column("$/H", 9, right=True),
     Column("SO FAR", 9, right=True),
-    Column("PER CHIP", 9, right=True, rank=5),
-    Column("PRICE OF", 10, rank=6),
+    Column("TODAY", 9, right=True, rank=6),
+    Column("MONTH", 9, right=True, rank=5),
+    Column("WASTED", 9, right=True, rank=2),
+    Column("AT TARGET", 9, right=True, rank=7),
+    Column("$/1K STEPS", 10, right=True, rank=8),
+    Column("PER CHIP", 9, right=True, rank=9),
+    Column("PRICE OF", 10, rank=10),
 )
 DETAIL_ROWS: Final = 3
+MORE_ROWS: Final = 6
 LEAST_ROWS_FOR_DETAIL: Final = 11
+LEAST_ROWS_FOR_MORE: Final = 17
 ROOM_FOR_NOTE: Final = 78
-ROOM_FOR_MONTH: Final = 110
+WASTE_GROWS: Final = timedelta(seconds=30)
+"""After so long the waste of idle nodes is worked out anew, though nothing changed."""
 
 
 class CostPane(Pane):
@@ -49,23 +59,31 @@ class CostPane(Pane):
         "All money is an estimate: chips x dated list price x the time for which a node was seen "
         "READY; network, disks and buckets are not in it. $/H is the rate now, SO FAR the sum. "
         "≥ means at least that much, because a part is unknown; - means that nothing is known. "
-        "~ marks a price that is an example only: spot prices change at any time. The lines below "
-        "the table say where the selected price comes from and of which day it is."
+        "~ marks a price that is an example only: spot prices change at any time. WASTED is what "
+        "idle nodes, steps lost to preemptions and failed attempts cost; AT TARGET what a run will "
+        "have cost at its target step. The lines below the table say where the selected row's "
+        "dollars went, and where its price comes from and of which day it is. {cost-view} shows "
+        "the runs by owner."
     )
 
     DEFAULT_CSS = """
     CostPane { layout: vertical; }
-    CostPane .detail { height: auto; max-height: 3; }
+    CostPane .detail { height: 0; }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._ledger = Ledger()
         self._lines: dict[str, LedgerLine] = {}
+        self._shown: tuple[LedgerLine, ...] = ()
         self._filter = ""
+        self._by_owner = False
+        self._worked_out: datetime | None = None
+        self._words = MoneyWords()
 
     def compose(self) -> ComposeResult:
         """Lay out the table and the lines about the selected price."""
+        self._words = MoneyWords(self.context.options.ascii)
         self._view = RowView(self, plain=self.context.options.ascii)
         self._detail = SpanView(self._draw_detail, classes="detail")
         yield self._view
@@ -77,7 +95,9 @@ class CostPane(Pane):
 
     def on_resize(self) -> None:
         """Give the lines about the price their room, if there is any."""
-        self._detail.styles.height = DETAIL_ROWS if self.size.height >= LEAST_ROWS_FOR_DETAIL else 0
+        height = self.size.height
+        rows = 0 if height < LEAST_ROWS_FOR_DETAIL else DETAIL_ROWS
+        self._detail.styles.height = MORE_ROWS if height >= LEAST_ROWS_FOR_MORE else rows
 
     def apply(self, changes: ChangeSet) -> None:
         """Work out the costs anew where something bears on them."""
@@ -91,10 +111,15 @@ class CostPane(Pane):
         elif changes.connection or not self._lines:
             self._sync()
 
-    def tick(self, now: datetime) -> None:  # noqa: ARG002
+    def tick(self, now: datetime) -> None:
         """Let the dollars go on."""
-        if self._ledger.billed:
-            self._view.sync()
+        if not self._ledger.billed:
+            return
+        wasting = self._ledger.wasting()
+        if wasting and self._worked_out and now - self._worked_out > WASTE_GROWS:
+            self._work_out(wasting)
+        self._view.sync()
+        self._detail.sync()
 
     def selection_changed(self, subject: Subject | None) -> None:
         """Go to the row of what was selected."""
@@ -109,6 +134,12 @@ class CostPane(Pane):
         """Show only matching rows."""
         self._filter = text
         self._sync()
+
+    def perform(self, action_id: str) -> None:
+        """Show the runs, or whose they are."""
+        if action_id == "cost-view":
+            self._by_owner = not self._by_owner
+            self._sync()
 
     def empty_reason(self) -> str:
         """Say why there is no row."""
@@ -127,11 +158,12 @@ class CostPane(Pane):
         line = self._lines.get(self._view.selected)
         if line is None:
             return ""
-        return f"{safe_text(line.name)} {self._money(line)}; {self._about(line)}"
+        return f"{self._title_of(line)} {self._money(line)}; {self._about(line)}"
 
     def title_note(self) -> str:
         """Say what is spent per hour."""
-        return self._rate() if self._ledger.billed else ""
+        rate = self._rate() if self._ledger.billed else ""
+        return f"{rate} by owner".lstrip() if self._by_owner else rate
 
     def on_row_view_moved(self, event: RowView.Moved) -> None:
         """Tell about the price of the row that the cursor is on now."""
@@ -151,24 +183,31 @@ class CostPane(Pane):
         if reason:
             lines = [(Span(line, "muted"),) for line in wrap_words(reason, max(1, width))]
             return [*([summary] if self._ledger.lines else []), *lines]
-        return [summary, header_of(columns_that_fit(COLUMNS, width))]
+        late = [self._of_late()] if self.size.height >= LEAST_ROWS_FOR_DETAIL else []
+        return [summary, *late, header_of(columns_that_fit(COLUMNS, width))]
 
     def row(self, key: str, width: int) -> Spans:
         """Return one row."""
         line = self._lines[key]
         columns = columns_that_fit(COLUMNS, width)
+        words, now = self._words, self.context.now()
         indent = "" if line.is_head else "  "
         state = safe_text(line.state, 40)
         price = line.cost.price
         cells = {
-            "NAME": Span(indent + safe_text(line.name, 80), "", bold=line.is_head),
+            "NAME": Span(indent + self._title_of(line), "", bold=line.is_head),
             "TYPE": Span(safe_text(line.kind, 40), "muted"),
             "$/H": Span(
-                self._dollars(line.cost.per_hour_usd, at_least=line.rate_is_partial),
+                words.dollars(line.cost.per_hour_usd, at_least=line.rate_is_partial),
                 "",
                 bold=line.is_head,
             ),
             "SO FAR": self._so_far(line),
+            "TODAY": Span(words.amount(line.today_at(now)), "muted"),
+            "MONTH": Span(words.amount(line.month_at(now)), "muted"),
+            "WASTED": self._wasted(line),
+            "AT TARGET": Span(words.projected(line.money) if line.money else "", "muted"),
+            "$/1K STEPS": Span(_per_1000(line, words), "muted"),
             "PER CHIP": Span(self._per_chip(price, line), "muted"),
             "PRICE OF": Span(_day(price), "muted"),
         }
@@ -190,27 +229,33 @@ class CostPane(Pane):
         return (
             Span(self._rate(), "state-ready", bold=True),
             Span(f" now, {billed} billed  ", "muted"),
-            Span(self._dollars(so_far, at_least=total.is_lower_bound), "", bold=True),
-            Span(f" so far{self._of_late(width)}, estimated{note}", "muted"),
+            Span(self._words.dollars(so_far, at_least=total.is_lower_bound), "", bold=True),
+            Span(f" so far, estimated{note}", "muted"),
         )
 
-    def _of_late(self, width: int) -> str:
-        """Return what of it belongs to this day and month, where there is room for that."""
-        if width < ROOM_FOR_MONTH:
-            return ""
-        today, month = self._ledger.today, self._ledger.month
+    def _of_late(self) -> Spans:
+        """Return what of it belongs to this day and month, and what was wasted."""
+        words, now = self._words, self.context.now()
+        waste = self._ledger.waste
+        parts = words.waste_parts(waste)
         return (
-            f" ({self._dollars(today.usd, at_least=today.is_lower_bound)} today, "
-            f"{self._dollars(month.usd, at_least=month.is_lower_bound)} this month)"
+            Span("today ", "muted"),
+            Span(words.amount(self._ledger.today_at(now)), "muted"),
+            Span(", this month ", "muted"),
+            Span(words.amount(self._ledger.month_at(now)), "muted"),
+            Span(", wasted ", "muted"),
+            Span(words.waste(waste), "chart-warn" if waste.total_usd else "muted", bool(parts)),
+            Span(f" ({parts})" if parts else "", "muted"),
         )
 
     def _rate(self) -> str:
         rate = self._ledger.total.per_hour_usd
-        return f"{self._dollars(rate, at_least=self._ledger.rate_is_partial)}/h"
+        return f"{self._words.dollars(rate, at_least=self._ledger.rate_is_partial)}/h"
 
     def _work_out(self, runs: frozenset[str] | None) -> None:
         context = self.context
         self._ledger.update(context.snapshot, context.prices, context.now(), runs)
+        self._worked_out = context.now()
         self._sync()
 
     def _runs_of(self, names: frozenset[str]) -> frozenset[str] | None:
@@ -227,8 +272,9 @@ class CostPane(Pane):
 
     def _sync(self) -> None:
         shown = {}
-        for line in self._ledger.lines:
-            if matches(self._filter, f"{line.key} {line.name} {line.state} {line.kind}"):
+        self._shown = self._ledger.by_owner() if self._by_owner else self._ledger.lines
+        for line in self._shown:
+            if matches(self._filter, f"{self._title_of(line)} {line.state} {line.kind}"):
                 shown[line.key] = line
         self._lines = shown
         self._view.sync()
@@ -236,24 +282,35 @@ class CostPane(Pane):
 
     def _so_far(self, line: LedgerLine) -> Span:
         accrued = line.accrued_at(self.context.now())
-        text = self._dollars(accrued, at_least=line.cost.is_lower_bound)
+        text = self._words.dollars(accrued, at_least=line.cost.is_lower_bound)
         if line.cap is None or accrued is None:
             return Span(text, "", bold=line.is_head)
         used = accrued / line.cap if line.cap > 0 else 1.0
-        variable = "chart-bad" if used >= 1 else "chart-warn" if used >= 0.8 else ""
+        variable = "chart-bad" if used >= 1 else "chart-warn" if used >= NEARLY else ""
         return Span(text, variable, bold=True)
+
+    def _wasted(self, line: LedgerLine) -> Span:
+        if line.waste is None:
+            return Span("")
+        return Span(
+            self._words.waste(line.waste), "chart-warn" if line.waste.total_usd else "muted"
+        )
+
+    def _title_of(self, line: LedgerLine) -> str:
+        """Return a row's name; in watch mode owners have numbers, by their place in the list."""
+        name = line.name
+        if line.owner is not None and line.is_head and self.context.options.is_watch:
+            owners = sorted({one.owner for one in self._shown if one.is_head and one.owner})
+            name = f"owner {owners.index(line.owner) + 1}"
+        return safe_text(name, 80)
 
     def _per_chip(self, price: Price | None, line: LedgerLine) -> str:
         if price is None:
             return "" if line.is_head else "unknown"
         return f"${price.per_chip_hour_usd:.3f}{'~' if price.is_example else ''}"
 
-    def _dollars(self, amount: float | None, *, at_least: bool = False) -> str:
-        text = dollars(amount, at_least=at_least and amount is not None)
-        return text.replace("≥", ">=") if self.context.options.ascii else text
-
     def _money(self, line: LedgerLine) -> str:
-        rate = self._dollars(line.cost.per_hour_usd, at_least=line.rate_is_partial)
+        rate = self._words.dollars(line.cost.per_hour_usd, at_least=line.rate_is_partial)
         return f"{rate}/h, {self._so_far(line).text} so far"
 
     def _draw_detail(self, width: int, height: int) -> list[Spans]:
@@ -264,34 +321,9 @@ class CostPane(Pane):
         return [(Span(" "), Span(fit(text, width - 2), "muted")) for text in lines]
 
     def _about(self, line: LedgerLine) -> str:
-        """Return where the price of a row comes from, and what is not known."""
-        parts = []
-        price = line.cost.price
-        if price is not None:
-            kind = load_catalog().find(line.kind.split(" ")[0])
-            chips = f"{kind.chips} chips x " if kind else ""
-            as_of = f", of {price.as_of}" if price.as_of else ", of an unknown day"
-            parts.append(
-                f"{chips}${price.per_chip_hour_usd:.4f} per chip-hour, {price.scheduling} in "
-                f"{safe_text(price.region, 40)}: {safe_text(price.source, 120)}{as_of}."
-            )
-            if price.is_example:
-                parts.append("~ An example: spot prices change at any time.")
-            if price.read is not None:
-                parts.append(f"Read {age(price.read, self.context.now(), step=60)}.")
-            if price.change is not None:
-                parts.append(
-                    f"It jumped by {price.change:+.0%}, from ${price.before_usd:.4g}, of late."
-                )
-        elif line.is_head:
-            parts.append("Sum of the rows below.")
-        else:
-            parts.append("No price is known for this type, place and scheduling.")
-        if line.cost.is_lower_bound:
-            parts.append("At least this much: a part of its time or price is unknown.")
-        if line.cap is not None:
-            parts.append(f"Its owner capped it at {dollars(line.cap)}.")
-        return " ".join([*parts, *self._about_prices()])
+        """Return where a row's dollars went, where its price comes from, what is not known."""
+        about = self._words.about(line, self.context.now())
+        return " ".join([about, *self._about_prices()])
 
     def _about_prices(self) -> list[str]:
         status = self.context.snapshot.sources.get(PRICES)
@@ -301,6 +333,11 @@ class CostPane(Pane):
         return [
             f"The price catalogue does not answer (last answer: {heard}); bundled prices stand in."
         ]
+
+
+def _per_1000(line: LedgerLine, words: MoneyWords) -> str:
+    known = line.money.per_1000_steps if line.money else None
+    return "" if known is None else words.amount(known)
 
 
 def _day(price: Price | None) -> str:
