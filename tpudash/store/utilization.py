@@ -19,7 +19,7 @@ from tpudash.domain.metric import MetricPoint, NoValue
 from tpudash.domain.node import TRANSIENT_STATES, NodeState
 from tpudash.domain.run import AT_WORK, RunState
 from tpudash.store.snapshot import SourceState
-from tpudash.store.training_curve import CURVE_UNITS, TrainingCurve, training_curve
+from tpudash.store.training_curve import CURVE_UNITS, TrainingCurve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,22 +29,12 @@ if TYPE_CHECKING:
     from tpudash.domain.run import Run
     from tpudash.store.snapshot import NodeTimes, SourceStatus
 
-__all__ = [
-    "METRICS",
-    "Cell",
-    "Measure",
-    "Metric",
-    "NodeUtilization",
-    "WorkerUtilization",
-    "read_utilization",
-    "training_curve",
-]
-
 GOOGLE_PERIOD: Final = timedelta(seconds=60)
 GOOGLE_LAG: Final = timedelta(seconds=180)
 """How long after its period a point may become visible."""
 CLOCK_SKEW: Final = timedelta(minutes=2)
 PERIODS_UNTIL_STALE: Final = 3
+NEWEST_POINTS: Final = 21
 AGENT_SILENCE: Final = timedelta(seconds=120)
 """The agent writes at least every 15 s while it trains; after this it counts as silent."""
 
@@ -389,8 +379,9 @@ def _in_unit(series: MetricSeries, metric: Metric, period: timedelta) -> tuple[M
 
 
 def _period(points: Sequence[MetricPoint]) -> timedelta | None:
-    """Return the usual distance of points, or None for fewer than two."""
-    gaps = [(later.time - earlier.time).total_seconds() for earlier, later in pairwise(points)]
+    """Return the usual distance of the newest points (older ones may be thinned), or None."""
+    newest = points[-NEWEST_POINTS:]
+    gaps = [(later.time - earlier.time).total_seconds() for earlier, later in pairwise(newest)]
     return timedelta(seconds=median(gaps)) if gaps and median(gaps) > 0 else None
 
 

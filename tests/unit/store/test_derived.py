@@ -43,6 +43,13 @@ def test_bad_answers_are_shown_for_what_they_are() -> None:
     assert cpu(series(CPU, (86_400, 99))) == (None, NoValue.NO_DATA)
 
 
+def test_remembered_points_that_lie_far_apart_do_not_make_a_value_seem_fresh() -> None:
+    remembered = [(-600.0 * at, 40.0) for at in range(100, 1, -1)]
+    fresh = [(-1_000.0 + 5 * at, 41.0) for at in range(30)]
+    value, reason = cpu(series(CPU, *remembered, *fresh))
+    assert (value, reason) == (None, NoValue.STALE)
+
+
 def test_what_is_no_number_is_never_a_point_and_a_new_unit_begins_anew() -> None:
     book = SeriesBook()
     book.add([series(CPU, (-120, 10), (-60, math.nan), (0, math.inf))])

@@ -13,13 +13,13 @@ from tpudash.domain.node import Worker
 from tpudash.domain.run import Run, RunState
 from tpudash.store.snapshot import METRICS as METRICS_SOURCE
 from tpudash.store.snapshot import NodeTimes, SourceState, SourceStatus
+from tpudash.store.training_curve import training_curve
 from tpudash.store.utilization import (
     METRICS,
     Cell,
     Measure,
     NodeUtilization,
     read_utilization,
-    training_curve,
 )
 
 HOST = [measure for measure, metric in METRICS.items() if not metric.of_accelerator]
