@@ -91,6 +91,13 @@ def test_a_key_that_terminals_send_as_another_is_refused() -> None:
     assert "ctrl+h" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["g", "G", "j", "tab", "escape", "PageDown"])
+def test_a_key_that_moves_can_mean_nothing_else(key: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        resolve_keymap(ACTIONS, {"zoom": key})
+    assert "moves through the rows" in caught.value.detail
+
+
 @pytest.mark.parametrize(
     ("written", "key"),
     [("slash", "/"), ("Ctrl+P", "ctrl+p"), ("question_mark", "?"), ("L", "L"), ("Enter", "enter")],

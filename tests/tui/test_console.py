@@ -16,6 +16,7 @@ from tests.tui.factories import (
     list_nodes,
     make_node,
     make_run,
+    make_world,
     read_runs,
     report_source,
 )
@@ -125,6 +126,23 @@ async def test_number_keys_bring_up_and_focus_panes() -> None:
             assert it.app.main.visible_panes == (PaneId.NODES, pane)
         await it.press("1")
         assert it.app.main.visible_panes == (PaneId.NODES, PaneId.COST)
+
+
+async def test_the_same_letters_move_in_every_pane() -> None:
+    store = make_world()
+    bad = Finding("run-stalled", "It stands still", Verdict.FAIL, "no step", subject="demo")
+    store.apply(FindingsMade((bad, replace(bad, check_id="node-ready", title="Node is READY"))))
+    async with console(store, size=(100, 30)) as it:
+        await it.press("G")
+        assert it.table.cursor_key == it.table.row_keys[-1]
+        await it.press("g", "5", "j")
+        await it.until(lambda: "Node is READY: demo" in it.screen_text)
+        await it.press("k")
+        await it.until(lambda: "It stands still: demo" in it.screen_text)
+        await it.press("3", "k")
+        await it.until(lambda: "standing still" in it.screen_text)
+        await it.press("G")
+        await it.until(lambda: "following" in it.screen_text)
 
 
 async def test_tab_walks_through_the_panes() -> None:

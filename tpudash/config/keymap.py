@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 
 RESERVED_KEYS: Final = frozenset({"ctrl+h", "ctrl+i", "ctrl+j", "ctrl+m", "ctrl+["})
 """Keys that terminals send as backspace, tab, enter and escape."""
+MOVING_KEYS: Final = frozenset(
+    {
+        *("up", "down", "k", "j", "pageup", "pagedown", "ctrl+b", "ctrl+f"),
+        *("home", "end", "g", "G", "tab", "shift+tab", "escape"),
+    }
+)
+"""Keys that move in every pane, so that an action on one of them would never be taken."""
 
 _SYMBOL_NAMES: Final = {
     "colon": ":",
@@ -97,13 +104,20 @@ def canonical_key(key: str) -> str:
 def _parse(action_id: str, text: str) -> tuple[str, ...]:
     keys = tuple(canonical_key(part) for part in text.split(",") if part.strip())
     for key in keys:
-        if key in RESERVED_KEYS:
+        why = _why_taken(key)
+        if why:
             raise ConfigurationError(
                 f"The key {key!r} cannot be used",
-                detail=f"keys.{action_id} = {text!r}: terminals send it as another key",
-                hint="Choose a letter, a symbol or a function key.",
+                detail=f"keys.{action_id} = {text!r}: {why}",
+                hint="Choose another letter, a symbol or a function key.",
             )
     return keys
+
+
+def _why_taken(key: str) -> str:
+    if key in RESERVED_KEYS:
+        return "terminals send it as another key"
+    return "it moves through the rows and panes" if key in MOVING_KEYS else ""
 
 
 def _refuse_clashes(

@@ -62,12 +62,12 @@ class LogView(Widget, can_focus=True):
 
     DEFAULT_CSS = "LogView { height: 1fr; width: 1fr; }"
     BINDINGS: ClassVar = [
-        Binding("up", "scroll_lines(-1)", "Up", show=False),
-        Binding("down", "scroll_lines(1)", "Down", show=False),
+        Binding("up,k", "scroll_lines(-1)", "Up", show=False),
+        Binding("down,j", "scroll_lines(1)", "Down", show=False),
         Binding("pageup", "scroll_pages(-1)", "Page up", show=False),
         Binding("pagedown", "scroll_pages(1)", "Page down", show=False),
-        Binding("home", "go_home", "First line", show=False),
-        Binding("end", "go_end", "Newest line", show=False),
+        Binding("home,g", "go_home", "First line", show=False),
+        Binding("end,G", "go_end", "Newest line", show=False),
         Binding("left", "scroll_side(-1)", "Left", show=False),
         Binding("right", "scroll_side(1)", "Right", show=False),
     ]

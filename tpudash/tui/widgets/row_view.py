@@ -96,12 +96,12 @@ class RowView(SpanView, can_focus=True):
 
     DEFAULT_CSS = "RowView { height: 1fr; width: 1fr; }"
     BINDINGS: ClassVar = [
-        Binding("up", "move(-1)", "Up", show=False),
-        Binding("down", "move(1)", "Down", show=False),
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
         Binding("pageup", "move_pages(-1)", "Page up", show=False),
         Binding("pagedown", "move_pages(1)", "Page down", show=False),
-        Binding("home", "move(-1000000)", "First", show=False),
-        Binding("end", "move(1000000)", "Last", show=False),
+        Binding("home,g", "move(-1000000)", "First", show=False),
+        Binding("end,G", "move(1000000)", "Last", show=False),
     ]
 
     class Moved(Message):
