@@ -193,6 +193,7 @@ def attempt_item(record: AttemptRecord) -> Item:
         "step_updated": timestamp(record.step_updated),
         "workers": record.workers,
         "workers_missing": list(record.workers_missing),
+        "checks": list(record.checks),
         "ended": timestamp(record.ended),
         "exit_code": record.exit_code,
         "restarts": record.restarts,
