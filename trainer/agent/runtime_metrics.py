@@ -58,7 +58,12 @@ class RuntimeMetrics:
             ask = self._connect()
         except ImportError:
             return []
-        found = {name: self._values(ask, metric) for metric, name in FIGURES.items()}
+        found: dict[str, list[float | int]] = {}
+        for metric, name in FIGURES.items():
+            values = self._values(ask, metric)
+            if values is None:
+                break
+            found[name] = values
         return chips_of(found)
 
     def _connect(self) -> Any:
@@ -77,14 +82,19 @@ class RuntimeMetrics:
             )
         return self._ask
 
-    def _values(self, ask: tuple[Any, Any], metric: str) -> list[float | int]:
+    def _values(self, ask: tuple[Any, Any], metric: str) -> list[float | int] | None:
+        """Return the values of one metric by device, or None where nobody answers in time."""
         import grpc
 
         request, call = ask
         try:
             answer = call(request(metric_name=metric), timeout=_TIMEOUT_S)
-        except grpc.RpcError:
-            return []
+        except grpc.RpcError as error:
+            is_silent = error.code() in {
+                grpc.StatusCode.UNAVAILABLE,
+                grpc.StatusCode.DEADLINE_EXCEEDED,
+            }
+            return None if is_silent else []
         found = sorted(answer.metric.metrics, key=lambda one: one.attribute.value.int_attr)
         return [value for one in found[:_MOST_DEVICES] if (value := _value(one)) is not None]
 

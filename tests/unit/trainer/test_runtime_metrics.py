@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent import futures
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from tests.waiting import wait_until
+from trainer.agent import runtime_metrics
 from trainer.agent.runtime_metrics import FIGURES, METHOD, RuntimeMetrics, chips_of, messages
 
 if TYPE_CHECKING:
@@ -105,6 +107,21 @@ def test_nothing_is_said_where_nobody_serves_and_it_is_heard_once_somebody_does(
     with served(lambda name, response, _: tell(response, 7.0 if name == DUTY else 7), port):
         wait_until(metrics.chips, within=10, what="the service is heard")
         assert [chip["duty_cycle_percent"] for chip in metrics.chips()] == [7.0]
+
+
+def test_a_service_that_hangs_is_asked_one_question_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime_metrics, "_TIMEOUT_S", 0.2)
+    asked: list[str] = []
+    over = threading.Event()
+
+    def answer(metric: str, _: Any, __: Any) -> None:
+        asked.append(metric)
+        over.wait(10)
+
+    with served(answer) as address:
+        assert RuntimeMetrics(address).chips() == []
+        over.set()
+    assert asked == [DUTY]
 
 
 def test_memory_alone_is_told_by_device() -> None:
