@@ -259,6 +259,23 @@ async def test_no_capacity_is_told_with_its_class(place: Place) -> None:
     assert "STOCKOUT" in (await place.run()).reason
 
 
+async def test_an_operation_that_ends_in_an_error_is_no_doubt(place: Place) -> None:
+    fails = {"code": "INTERNAL", "message": "an internal error has occurred", "count": 1}
+    await place.cloud.control.add_fault("operation-fails", method="create", **fails)
+    operations = place.session()
+    progress = await place.ended(operations, await operations.plan_launch(place.wish()))
+    assert progress.state is OperationState.FAILED
+    assert progress.failure and progress.failure.error_class is ErrorClass.INTERNAL
+    assert (await place.run()).state is RunState.FAILED
+    assert not operations.unfinished()
+    await place.launch()
+    await place.cloud.control.add_fault("operation-fails", method="delete", **fails)
+    progress = await place.ended(operations, await operations.plan_delete(["demo"]))
+    assert progress.state is OperationState.DONE, progress
+    assert await place.nodes() == []
+    assert await place.counted("DeleteNode") == 2
+
+
 async def test_a_quota_stops_at_the_call(place: Place) -> None:
     await place.cloud.control.set_quota(ZONE, "TPUV2sPreemptiblePerProjectPerZoneForTPUAPI", 0)
     operations = place.session()

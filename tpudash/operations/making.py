@@ -19,7 +19,7 @@ from tpudash.errors import (
     UnreachableError,
 )
 from tpudash.operations.calls import labels_of
-from tpudash.operations.refusals import class_of, is_passing, refused
+from tpudash.operations.refusals import NotMadeError, class_of, is_passing, refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -120,7 +120,7 @@ def judged(error: TpudashError, spec: RunSpec) -> TpudashError:
 def zone_refused(spec: RunSpec, failure: Failure) -> TpudashError:
     """Return why a zone could not provide: one of its own, or one that holds everywhere."""
     is_local = failure.retry is RetryPolicy.NEXT_ZONE
-    kind = ZoneRefusedError if is_local else OperationFailedError
+    kind = ZoneRefusedError if is_local else NotMadeError
     return kind(
         f"{spec.zone} could not provide {spec.accelerator_type}",
         detail=failure.evidence,

@@ -22,6 +22,10 @@ class RefusedError(OperationFailedError):
     """The operation makes no sense as things stand; nothing was changed."""
 
 
+class NotMadeError(OperationFailedError):
+    """The cloud gave up making something, and nothing of it is left: a definite end."""
+
+
 def is_passing(error: TpudashError) -> bool:
     """Whether a question that met this error may well be answered a moment later."""
     if error.failure is not None and error.failure.error_class in PASSING_CLASSES:
@@ -34,6 +38,8 @@ def leaves_doubt(error: TpudashError) -> bool:
 
     Silence tells nothing, and neither does a sign-in that has expired: the cloud works on.
     """
+    if isinstance(error, NotMadeError):
+        return False
     if isinstance(error, OutcomeUnknownError) or class_of(error) is ErrorClass.AUTH_EXPIRED:
         return True
     return is_passing(error)

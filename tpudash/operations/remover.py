@@ -56,9 +56,11 @@ class Remover:
         asked: CloudOperation | None = None
         while (node := await self._course.node(doomed.name)) is not None:
             _check_same(node, doomed)
+            has_failed = False
             if asked is not None:
                 asked = await self._still_running(asked, label)
-            if node.state != NodeState.DELETING and asked is None:
+                has_failed = asked is None
+            if asked is None and (has_failed or node.state != NodeState.DELETING):
                 asked = await self._ask_to_delete(node, unheard)
             waited = f" for {pause.waited_s // 60:.0f} min" if pause.waited_s > 60 else ""
             self._course.say(f"waiting until {label} is gone ({node.state}{waited})")

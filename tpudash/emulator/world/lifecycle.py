@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _Finish: TypeAlias = "Callable[[NodeRecord], Coroutine[Any, Any, tuple[Any, Any]]]"
 """Ends a verb and returns its response or its failing status, the other one None."""
 
+_Verb: TypeAlias = "tuple[str, str, _Finish]"
+"""A verb as operations call it, its RPC, and what ends it."""
+
 _log = logging.getLogger(__name__)
 PREEMPTIBLE_LIFE_S = 24 * 3600.0
 _DELETABLE = frozenset(
@@ -87,8 +90,7 @@ class NodeLifecycle:
         record = self._deps.nodes.get(name)
         if record.state not in _DELETABLE:
             raise self._deps.refusals.wrong_state("delete", state_name(record.message))
-        self._enter(record, NodeState.DELETING)
-        return self._begin(record, "delete", "DeleteNode", self._finish_delete)
+        return self._begin(record, "delete", "DeleteNode", self._finish_delete, NodeState.DELETING)
 
     def stop(self, name: str) -> Message:
         """Begin to stop a single-host node."""
@@ -96,8 +98,7 @@ class NodeLifecycle:
         self._refuse_pod(record, "stop")
         if record.state != NodeState.READY:
             raise self._deps.refusals.wrong_state("stop", state_name(record.message))
-        self._enter(record, NodeState.STOPPING)
-        return self._begin(record, "stop", "StopNode", self._finish_stop)
+        return self._begin(record, "stop", "StopNode", self._finish_stop, NodeState.STOPPING)
 
     def start(self, name: str) -> Message:
         """Begin to start a stopped single-host node; spot and preemptible ones stay down."""
@@ -109,8 +110,7 @@ class NodeLifecycle:
             raise self._deps.refusals.bad_request(
                 f"start is not supported for {record.scheduling} nodes"
             )
-        self._enter(record, NodeState.STARTING)
-        return self._begin(record, "start", "StartNode", self._finish_start)
+        return self._begin(record, "start", "StartNode", self._finish_start, NodeState.STARTING)
 
     def update(self, node: Message, mask: Any) -> Message:
         """Change the masked fields of a node."""
@@ -144,17 +144,23 @@ class NodeLifecycle:
         verb: str,
         method: str,
         finish: _Finish,
+        meanwhile: int | None = None,
     ) -> Message:
+        """Begin a verb; `meanwhile` is the node's state until it is done."""
         deps = self._deps
-        target = str(record.name)
+        target, former = str(record.name), record.state
+        if meanwhile is not None:
+            self._enter(record, meanwhile)
         operation = deps.operations.begin(record.name.parent, verb, target)
         deps.audit.operation_began(method, record.name.project, operation, target)
-        self._run(record, operation, verb, method, finish)
+        self._run(record, operation, (verb, method, finish), former if meanwhile else None)
         return operation
 
     def _run(
-        self, record: NodeRecord, operation: Message, verb: str, method: str, finish: _Finish
+        self, record: NodeRecord, operation: Message, what: _Verb, former: int | None = None
     ) -> None:
+        verb, method, finish = what
+
         async def work() -> None:
             deps = self._deps
             status = await deps.faults.gate(verb, record.name.zone)
@@ -163,6 +169,8 @@ class NodeLifecycle:
                 response, status = await self._finish(record, verb, finish)
             elif verb == "create" and record.state == NodeState.CREATING:
                 deps.nodes.remove(record)
+            elif former is not None:
+                self._enter(record, former)
             if status is not None:
                 deps.operations.fail(operation, status)
             else:
@@ -290,7 +298,8 @@ class NodeLifecycle:
         operation = operations.unfinished(str(record.name))
         if operation is None:
             operation = operations.begin(record.name.parent, verb, str(record.name))
-        self._run(record, operation, verb, method, finish)
+        former = {"delete": NodeState.READY, "stop": NodeState.READY, "start": NodeState.STOPPED}
+        self._run(record, operation, (verb, method, finish), former.get(verb))
 
     def _fail_orphans(self) -> None:
         """End the operations whose work did not survive the restart."""
