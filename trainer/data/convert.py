@@ -207,10 +207,16 @@ def _write_all(options: ConvertOptions, source: Source, folder: str) -> dict[str
         "encoding": "raw" if form.raw else "encoded",
         "classes": max(len(source.label_names), max(seen) + 1),
         "label_names": list(source.label_names),
-        "notes": [*source.notes, *gaps(seen, source.label_names)],
+        "notes": [*source.notes, *gaps(seen, source.label_names), *_empty(splits)],
         "compression": options.compression,
         "files": files,
     }
+
+
+def _empty(splits: dict[str, dict[str, int]]) -> list[str]:
+    if splits.get(EVAL, {}).get("examples"):
+        return []
+    return ["no example is held out, but training needs --eval_files: raise --held_out"]
 
 
 def _open_shards(options: ConvertOptions, part: Part, folder: str) -> dict[str, _Shards]:
@@ -227,13 +233,18 @@ def _open_shards(options: ConvertOptions, part: Part, folder: str) -> dict[str, 
     return shards
 
 
+def _held_out(count: int, share: float) -> int:
+    """Return how many of some examples are held out: one at least, but not all."""
+    return min(count - 1, max(1, round(count * share))) if share and count > 1 else 0
+
+
 def _placed(
     options: ConvertOptions, part: Part, form: _Form, sizes: dict[str, int]
 ) -> Iterator[tuple[str, int, bytes, int]]:
     """Yield (split, shard, image, label) in a seeded order, or to seeded shards for a stream."""
     random = np.random.Generator(np.random.Philox(options.seed))
     order = None if part.count is None else random.permutation(part.count)
-    held = 0 if part.count is None else round(part.count * options.held_out)
+    held = _held_out(part.count or 0, options.held_out)
     for number, (image, label) in enumerate(ahead(form.encode, part.read(order))):
         if part.name != UNSPLIT:
             yield part.name, number % sizes[part.name], image, label

@@ -228,6 +228,17 @@ def test_bad_table_is_named_with_its_line(
     assert said in line
 
 
+@pytest.mark.parametrize(("count", "held_out"), [(1, 0), (2, 1), (3, 1), (60, 6)])
+def test_few_examples_are_shared_out_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, held_out: int
+) -> None:
+    np.savez(tmp_path / "a.npz", images=pictures()[:count], labels=np.zeros(count, int))
+    _, told = convert(capsys, tmp_path / "a.npz", "--out", tmp_path / "out")
+    splits = [told["splits"][name]["examples"] for name in ("train", "eval")]
+    assert splits == [count - held_out, held_out]
+    assert any("no example is held out" in note for note in told["notes"]) is not bool(held_out)
+
+
 def test_labels_that_never_occur_are_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
