@@ -97,6 +97,13 @@ _LOOKS: Final = re.compile(
 )
 
 
+_NOTHING: Final = re.compile(
+    r"\b(?:no|0|zero|without(?: any)?) (?:errors?|exceptions?|failed|failures?|invalid|denied)\b",
+    re.IGNORECASE,
+)
+"""Words that say that nothing went wrong."""
+
+
 def name_of(number: int) -> str:
     """Return the canonical name of a gRPC or HTTP code, "" for one that has none."""
     if 0 < number < len(CODES):
@@ -124,4 +131,4 @@ def code_in(line: str) -> str:
 
 def looks_like_error(line: str) -> bool:
     """Whether a line speaks of something that went wrong."""
-    return _LOOKS.search(line) is not None
+    return _LOOKS.search(_NOTHING.sub("", line)) is not None

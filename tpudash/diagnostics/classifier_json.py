@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.diagnostics.classifier_codes import CODES, name_of
@@ -24,7 +25,6 @@ _SILENT_KEYS: Final = frozenset(
         "logName",
         "name",
         "insertId",
-        "methodName",
         "userAgent",
         "callerSuppliedUserAgent",
         "startup-script",
@@ -33,6 +33,10 @@ _SILENT_KEYS: Final = frozenset(
     }
 )
 """Fields whose text quotes or configures, and tells of no failure."""
+_EVENT: Final = re.compile(
+    r"\binstances\.(?:preempted|hostError|\w{1,20}OnHostMaintenance)$|\bnodes\.terminate$"
+)
+"""Methods of audit entries that nobody called: what happened to a host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class JsonFinding:
 
     Attributes:
         given: The class, where the object says it in our own vocabulary.
+        near: Where the log entry around it says that it was, such as `zone us-central1-a`.
     """
 
     text: str
@@ -50,28 +55,47 @@ class JsonFinding:
     origin: Origin = Origin.TEXT
     given: ErrorClass | None = None
     hint: str = ""
+    near: str = ""
 
 
 def findings_in(value: Any) -> Iterator[JsonFinding]:
     """Yield the errors and the strings in a JSON value, in their order."""
-    pending: deque[tuple[Any, Origin]] = deque([(value, Origin.TEXT)])
+    pending: deque[tuple[Any, Origin, str]] = deque([(value, Origin.TEXT, "")])
     for _ in range(MOST_VALUES):
         if not pending:
             return
-        item, origin = pending.popleft()
+        item, origin, near = pending.popleft()
         if isinstance(item, str):
             if len(item) > 3:
-                yield JsonFinding(item, is_plain=True)
+                yield JsonFinding(item, is_plain=True, near=near)
         elif isinstance(item, list):
-            pending.extendleft((element, origin) for element in reversed(item))
+            pending.extendleft((element, origin, near) for element in reversed(item))
         elif isinstance(item, dict):
+            near = _place_in(item) or near
             finding = _error_in(item, origin)
             if finding is not None:
-                yield finding
+                yield replace(finding, near=near)
                 continue
             inner = Origin.OPERATION if _is_operation(item) else origin
-            children = [(child, inner) for key, child in item.items() if key not in _SILENT_KEYS]
+            children = [
+                (child, inner, near) for key, child in item.items() if _is_telling(key, child)
+            ]
             pending.extendleft(reversed(children))
+
+
+def _is_telling(key: str, child: Any) -> bool:
+    """Whether a field may tell of a failure; of methods only those that are events of a host."""
+    if key == "methodName":
+        return isinstance(child, str) and _EVENT.search(child) is not None
+    return key not in _SILENT_KEYS
+
+
+def _place_in(item: Mapping[str, Any]) -> str:
+    """Return the zone that a log entry's resource names, as words, or ""."""
+    resource = item.get("resource")
+    labels = resource.get("labels") if isinstance(resource, dict) else None
+    zone = (labels.get("zone") or labels.get("location")) if isinstance(labels, dict) else None
+    return f"zone {zone}" if isinstance(zone, str) else ""
 
 
 def _error_in(item: Mapping[str, Any], origin: Origin) -> JsonFinding | None:

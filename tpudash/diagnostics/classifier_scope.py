@@ -20,7 +20,7 @@ _PROJECTS: Final = (
     re.compile(r"[?&]project=([a-z0-9][a-z0-9-]{0,40})"),
     re.compile(r"\bproject(?:_number)?['\"]?[\s:=#]+['\"]?(\d{4,20})\b", re.IGNORECASE),
     re.compile(r"\bproject ['\"]([a-z][a-z0-9-]{3,40})['\"]", re.IGNORECASE),
-    re.compile(r"\bprojects? (?:instance )?\[([a-z0-9][a-z0-9-]{0,40})\]"),
+    re.compile(r"\bprojects? (?:instance )?\[([a-z0-9][a-z0-9-]{0,40})(?::\w{1,40})?\]"),
     re.compile(r"\bproject ([a-z][a-z0-9]*(?:-[a-z0-9]+)+)\b"),
 )
 _WORKERS: Final = (

@@ -105,7 +105,10 @@ def pieces_of(text: str, needles: Iterable[str]) -> Iterator[Piece]:
     text = unwrapped(_FRAMED_BREAK.sub(" ", text)) if is_short else worth_reading(text, needles)
     parts = list(_parts(text, JSON_OBJECTS if is_short else 0))
     of_json = {
-        index: [replace(piece, more=_around(parts, index)) for piece in _pieces_of_json(part)]
+        index: [
+            replace(piece, more=f"{piece.more}\n{_around(parts, index)}".strip())
+            for piece in _pieces_of_json(part)
+        ]
         for index, part in enumerate(parts)
         if not isinstance(part, str)
     }
@@ -150,7 +153,8 @@ def _parts(text: str, objects: int) -> Iterator[str | list[Any] | dict[str, Any]
 
 def _pieces_of_json(value: Any) -> Iterator[Piece]:
     for finding in findings_in(value):
-        yield from _pieces_of_finding(finding)
+        for piece in _pieces_of_finding(finding):
+            yield replace(piece, more=f"{piece.more} {finding.near}".strip())
 
 
 def _pieces_of_finding(finding: JsonFinding) -> Iterator[Piece]:

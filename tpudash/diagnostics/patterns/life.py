@@ -108,6 +108,12 @@ LIFE: Final = (
     Row(ErrorClass.PREEMPTED, "tpu.nodes.terminate"),
     Row(ErrorClass.PREEMPTED, "in preempted state"),
     Row(ErrorClass.PREEMPTED, "interrupted_by_no_capacity"),
+    Row(ErrorClass.STOCKOUT, "no_capacity", regex(r"(?:\b|_)NO_CAPACITY\b")),
+    Row(
+        ErrorClass.PREEMPTED,
+        "instance/preempted",
+        regex(r"instance/preempted['\"]?\s{0,3}(?:[:=]|is|reads|->)\s{0,3}['\"]?TRUE\b"),
+    ),
     Row(
         ErrorClass.PREEMPTED,
         "suspended",
@@ -149,6 +155,12 @@ LIFE: Final = (
     ),
     Row(ErrorClass.PREEMPTED, "unable to find a context_id", advice=_LOST_WORKER),
     Row(ErrorClass.PREEMPTED, "different device incarnation", advice=_LOST_WORKER),
+    Row(
+        ErrorClass.PREEMPTED,
+        "aborted: session",
+        regex(r"Aborted: Session [0-9a-f]{8,32} is not found"),
+        advice=_LOST_WORKER,
+    ),
     Row(ErrorClass.STALLED, "lame workers found"),
     Row(ErrorClass.STALLED, "stalled"),
     Row(ErrorClass.STALLED, "detected", regex(r"\b(?:hang|deadlock) (?:was )?detected")),
@@ -163,6 +175,7 @@ LIFE: Final = (
         ),
     ),
     Row(ErrorClass.INTERNAL, "core halted unexpectedly", advice=_BAD_NODE),
+    Row(ErrorClass.INTERNAL, "halt is unexpected", advice=_BAD_NODE),
     Row(ErrorClass.INTERNAL, "couldn't mmap", advice=_BAD_NODE),
     Row(ErrorClass.INTERNAL, "sigsegv", advice=_BAD_NODE),
     Row(ErrorClass.INTERNAL, "segmentation fault", advice=_BAD_NODE),
@@ -189,6 +202,8 @@ LIFE: Final = (
         ),
         advice=_NO_BACKEND,
     ),
+    Row(ErrorClass.VERSION, "tpu initialization failed", advice=_NO_BACKEND),
+    Row(ErrorClass.VERSION, "failed to initialize tpu", advice=_NO_BACKEND),
     Row(
         ErrorClass.INTERNAL,
         "failedscaleup",

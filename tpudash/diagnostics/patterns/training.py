@@ -94,6 +94,7 @@ TRAINING: Final = (
     Row(ErrorClass.HOST_OOM, "signal 9", regex(r"killed by signal 9|signal 9 \(SIGKILL\)")),
     Row(ErrorClass.HOST_OOM, "killed by signal: killed"),
     Row(ErrorClass.HOST_OOM, "low on resource: memory"),
+    Row(ErrorClass.HOST_OOM, "low memory!", regex(r"low memory![^\n]{0,120}SIG(?:KILL|TERM)")),
     Row(ErrorClass.HOST_OOM, "insufficient shared memory"),
     Row(ErrorClass.DEVICE_BUSY, "already in use by"),
     Row(ErrorClass.DEVICE_BUSY, "libtpu_lockfile"),

@@ -94,7 +94,11 @@ TRANSPORT: Final = (
             r"[^\n]{0,160}timed out|timed out (?:after|waiting|while)"
         ),
     ),
-    Row(ErrorClass.UNKNOWN_OUTCOME, "operation did not complete within"),
+    Row(
+        ErrorClass.UNKNOWN_OUTCOME,
+        "did not",
+        regex(r"did not (?:complete|finish|become|reach|get)\b[^\n]{0,40}\bwithin \d"),
+    ),
     Row(ErrorClass.UNKNOWN_OUTCOME, "gateway timeout"),
     Row(ErrorClass.UNKNOWN_OUTCOME, "gateway time-out"),
     Row(ErrorClass.INTERNAL, "internal error has occurred"),
