@@ -265,7 +265,8 @@ async def test_an_operation_that_ends_in_an_error_is_no_doubt(place: Place) -> N
     operations = place.session()
     progress = await place.ended(operations, await operations.plan_launch(place.wish()))
     assert progress.state is OperationState.FAILED
-    assert progress.failure and progress.failure.error_class is ErrorClass.INTERNAL
+    assert progress.failure is not None
+    assert progress.failure.error_class is ErrorClass.INTERNAL
     assert (await place.run()).state is RunState.FAILED
     assert not operations.unfinished()
     await place.launch()
