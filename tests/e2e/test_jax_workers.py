@@ -187,17 +187,17 @@ def test_run_in_a_bucket_resumes_past_a_damaged_checkpoint(
 def launch(served: ServedEmulator, name: str, kind: str, zone: str, steps: int) -> None:
     served.terminal.items(
         "launch", name, "--recipe", "jax", "--accelerator", kind, "--zone", zone,
-        "--bucket", served.bucket, "--steps", str(steps), "--checkpoint-every", "20",
-        "--batch-size", "32", "--seed", "7", "--yes",
+        "--bucket", served.bucket, "--steps", str(steps), "--checkpoint-every", "10",
+        "--batch-size", "128", "--seed", "7", "--yes",
     )  # fmt: skip
 
 
 def follow(served: ServedEmulator, name: str, kind: str, zone: str, workers: int) -> None:
     """Launch, preempt in the middle, resume, and finish as if nothing had happened."""
-    steps, terminal = 240, served.terminal
+    steps, terminal = 150, served.terminal
     launch(served, name, kind, zone, steps)
     wait_until(
-        lambda: (terminal.the_run(name)["checkpoint_step"] or 0) >= 20, within=120, what="step 20"
+        lambda: (terminal.the_run(name)["checkpoint_step"] or 0) >= 10, within=120, what="step 10"
     )
     preempted = terminal.run("emulator", "preempt", f"{name}-1", "--notice", "10s")
     assert preempted.returncode == 0, preempted.stderr
@@ -222,7 +222,7 @@ def test_slice_on_the_emulator_is_preempted_and_ends_with_the_same_weights(
     served: ServedEmulator, tmp_path: Path, begin: Any
 ) -> None:
     follow(served, "pair", "v4-16", "us-central2-b", workers=2)
-    flags = ("--steps", "240", "--checkpoint_every", "20")
+    flags = ("--steps", "150", "--checkpoint_every", "150", "--batch_size", "128")
     straight = begin(tmp_path / "straight", *flags, workers=2).finish()
     run = served.terminal.the_run("pair")
     assert run["final_metrics"]["weights_sha256"] == straight["weights_sha256"]
