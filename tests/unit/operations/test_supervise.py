@@ -120,6 +120,27 @@ async def test_a_stalled_run_is_told_and_left_alone_without_the_word(room: Room)
     await room.operations.aclose()
 
 
+@pytest.mark.parametrize(
+    "state",
+    ["RESTARTING", "REPAIRING", "REIMAGING", "STARTING", "STOPPING", "STOPPED", "HIDING", "HIDDEN",
+     "UNHIDING", "UNKNOWN", "STATE_UNSPECIFIED", "17"],
+)  # fmt: skip
+@pytest.mark.parametrize("age_s", [5, 7_200])
+async def test_a_node_that_is_not_dead_for_sure_is_never_deleted(
+    room: Room, state: str, age_s: float
+) -> None:
+    await room.launch()
+    room.agent_writes(1)
+    room.world.set_state(node("demo-1"), state)
+    room.clock.pass_(age_s)
+    room.operations.start(await room.operations.plan_supervise("demo", WISH))
+    for _ in range(60):
+        await room.clock.sleep(10)
+    assert room.world.counted("delete_node") == 0
+    assert room.world.counted("create_node") == 1
+    await room.operations.aclose()
+
+
 async def test_a_stalled_run_is_resumed_with_the_word(room: Room) -> None:
     await room.launch()
     room.agent_writes(1)
