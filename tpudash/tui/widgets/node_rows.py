@@ -16,6 +16,7 @@ from tpudash.domain.price import CostEstimate
 from tpudash.domain.request import FINISHED_REQUEST_STATES
 from tpudash.domain.run import RunState
 from tpudash.tui.pane import Subject, SubjectKind
+from tpudash.tui.widgets.node_notes import Notes, request_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -135,25 +136,32 @@ def projects_of(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(found.union(watched) - {""})
 
 
-def build_groups(snapshot: Snapshot, hints: KeyHints) -> list[Group]:
-    """Join runs, nodes, requests and what vanished; groups are in order of their names."""
+def build_groups(snapshot: Snapshot, hints: KeyHints, *, acts: bool = True) -> list[Group]:
+    """Join runs, nodes, requests and what vanished; groups are in order of their names.
+
+    Args:
+        snapshot: What is known.
+        hints: The keys that notes name.
+        acts: Whether the cloud can be changed from here, so that notes may say with which key.
+    """
+    notes = Notes(hints, acts=acts)
     nodes, requests, stones = _by_run(snapshot)
     gone = _gone_requests(snapshot)
     asked_for = {name for request in snapshot.requests.values() for name in request.node_names}
     groups = []
     for run in snapshot.runs.values():
         children = [
-            *(_node_facts(node, run, snapshot, asked_for, hints) for node in nodes[run.name]),
+            *(_node_facts(node, run, snapshot, asked_for, notes) for node in nodes[run.name]),
             *(_request_facts(request, snapshot) for request in requests[run.name]),
-            *(_tombstone_facts(stone, run, hints) for stone in stones[run.name]),
-            *(_gone_request_facts(stone, hints) for stone in gone[run.name]),
+            *(_tombstone_facts(stone, run, notes) for stone in stones[run.name]),
+            *(_gone_request_facts(stone, notes) for stone in gone[run.name]),
         ]
-        head = _run_facts(run, nodes[run.name], stones[run.name], snapshot.times)
+        head = _run_facts(run, nodes[run.name], stones[run.name], snapshot.times, notes)
         groups.append(Group(head, _as_children(children)))
-    groups += [Group(_node_facts(node, None, snapshot, asked_for, hints)) for node in nodes[None]]
+    groups += [Group(_node_facts(node, None, snapshot, asked_for, notes)) for node in nodes[None]]
     groups += [Group(_request_facts(request, snapshot)) for request in requests[None]]
-    groups += [Group(_tombstone_facts(stone, None, hints)) for stone in stones[None]]
-    groups += [Group(_gone_request_facts(stone, hints)) for stone in gone[None]]
+    groups += [Group(_tombstone_facts(stone, None, notes)) for stone in stones[None]]
+    groups += [Group(_gone_request_facts(stone, notes)) for stone in gone[None]]
     return sorted(groups, key=lambda group: (group.head.name, group.head.key))
 
 
@@ -211,7 +219,11 @@ def _as_children(facts: list[RowFacts]) -> tuple[RowFacts, ...]:
 
 
 def _run_facts(
-    run: Run, nodes: list[Node], stones: list[Tombstone], times: Mapping[str, NodeTimes]
+    run: Run,
+    nodes: list[Node],
+    stones: list[Tombstone],
+    times: Mapping[str, NodeTimes],
+    notes: Notes,
 ) -> RowFacts:
     spec = run.spec
     newest = nodes[-1] if nodes else None
@@ -247,7 +259,7 @@ def _run_facts(
         heard=None if run.state in OVER else run.last_heard,
         is_training=run.state in {RunState.TRAINING, RunState.STALLED},
         steps_at_risk=run.steps_at_risk,
-        note=run.reason,
+        note=notes.of_run(run),
         words=f"{run.name} {run.owner} {run.state} {run.reason}",
         costing=costing,
     )
@@ -272,7 +284,7 @@ def _record_of(node: Node, run: Run | None) -> AttemptRecord | None:
 
 
 def _node_facts(
-    node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str], hints: KeyHints
+    node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str], notes: Notes
 ) -> RowFacts:
     record = _record_of(node, run)
     times = snapshot.times.get(node.name)
@@ -295,37 +307,14 @@ def _node_facts(
         workers=len(node.workers),
         step=record.step if record else None,
         heard=record.updated if record and record.ended is None else None,
-        note=_node_note(node, run, snapshot, asked_for, hints),
+        note=notes.of_node(node, run, snapshot, asked_for),
         words=" ".join((node.name, node.state, *node.labels.values(), node.accelerator_type)),
         costing=costing,
     )
 
 
-def _node_note(
-    node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str], hints: KeyHints
-) -> str:
-    if node.zone in snapshot.unreachable:
-        return f"Zone {node.zone} does not answer: this is what was known before."
-    if node.symptoms:
-        symptom = node.symptoms[-1]
-        return f"{symptom.kind} on worker {symptom.worker_id}: {symptom.details}"
-    if node.health_description:
-        return node.health_description
-    if run is not None:
-        keys = hints.fill("{resume} resumes the run, {delete} deletes the node.")
-        return f"The node is dead and still listed; {keys}" if node.is_dead else ""
-    if node.run:
-        return f"Labelled as run {node.run}, of which no record was found."
-    origin = "" if node.name in asked_for or node.queued_resource else ", no queued resource"
-    return f"Belongs to no run of tpudash{origin}."
-
-
 def _request_facts(request: QueuedResource, snapshot: Snapshot) -> RowFacts:
-    note = request.failure or ""
-    if not note and request.state in FINISHED_REQUEST_STATES:
-        note = "This request will never be fulfilled again and holds quota until it is deleted."
-    elif not note:
-        note = "A request for capacity, without a node so far."
+    note = request_note(request)
     run = _run_of_request(request, snapshot)
     return RowFacts(
         key=request_key(request.name),
@@ -342,16 +331,8 @@ def _request_facts(request: QueuedResource, snapshot: Snapshot) -> RowFacts:
     )
 
 
-def _gone_note(stone: Tombstone | RequestTombstone, state: str, hints: KeyHints) -> str:
-    said = f" Logged last: {stone.last_entries[-1].text}" if stone.last_entries else ""
-    since = f"{stone.vanished:%H:%M:%S} UTC"
-    dismisses = hints.fill("{dismiss} dismisses it.")
-    return f"Vanished at {since} (was {state}); {dismisses}{said}"
-
-
-def _gone_request_facts(stone: RequestTombstone, hints: KeyHints) -> RowFacts:
+def _gone_request_facts(stone: RequestTombstone, notes: Notes) -> RowFacts:
     request = stone.request
-    note = _gone_note(stone, request.state, hints)
     return RowFacts(
         key=tombstone_key(request.name),
         subject=Subject(SubjectKind.TOMBSTONE, request.name, run=request.run),
@@ -362,12 +343,12 @@ def _gone_request_facts(stone: RequestTombstone, hints: KeyHints) -> RowFacts:
         zone=request.zone,
         project=project_of(request.name),
         owner=request.owner or "",
-        note=f"Queued request. {note}",
+        note=f"Queued request. {notes.of_gone(stone, request.state)}",
         words=f"{request.name} GONE {' '.join(request.labels.values())}",
     )
 
 
-def _tombstone_facts(stone: Tombstone, run: Run | None, hints: KeyHints) -> RowFacts:
+def _tombstone_facts(stone: Tombstone, run: Run | None, notes: Notes) -> RowFacts:
     node = stone.node
     record = _record_of(node, run)
 
@@ -386,7 +367,7 @@ def _tombstone_facts(stone: Tombstone, run: Run | None, hints: KeyHints) -> RowF
         project=project_of(node.name),
         owner=node.owner or "",
         step=record.step if record else None,
-        note=_gone_note(stone, node.state, hints),
+        note=notes.of_gone(stone, node.state),
         words=f"{node.name} GONE {' '.join(node.labels.values())}",
         costing=costing,
     )

@@ -242,7 +242,9 @@ class NodesPane(Pane):
         return self._sort
 
     def _rebuild(self) -> None:
-        self._groups = build_groups(self.context.snapshot, self.host.hints)
+        self._groups = build_groups(
+            self.context.snapshot, self.host.hints, acts=not self.context.options.is_watch
+        )
         self._facts = {
             facts.key: facts for group in self._groups for facts in (group.head, *group.children)
         }

@@ -151,7 +151,7 @@ class StatusLine(Widget):
         count = len(self.context.store.snapshot.alarms)
         if not count:
             return []
-        words = f" {self._host.mark_of('ALARM')} {count} alarm{'s' * (count > 1)}"
+        words = f" {self._host.mark_of('ALARM')} {count} alarm{'s' * (count > 1)} "
         return [_Part(words, self._style("chart-warn", bold=True))]
 
     def _checks(self) -> list[_Part]:
@@ -160,7 +160,7 @@ class StatusLine(Widget):
         count = sum(1 for finding in findings if finding.verdict is Verdict.FAIL)
         if not count:
             return []
-        words = f" {self._host.mark_of(TERMINATED)} {count} wrong"
+        words = f" {self._host.mark_of(TERMINATED)} {count} wrong "
         return [_Part(words, self._style("chart-bad", bold=True), 1)]
 
     def _badge(self, word: str, variable: str) -> _Part:
