@@ -85,8 +85,22 @@ def make_pollers(parts: ScreenParts) -> PollerSet:
         HistorySource(parts.store, node_history(parts.state)),
         _memory(parts),
         _checklist(parts),
+        *_serving(parts, random),
     ]
     return PollerSet(tools, intervals, RunsOfScreen(parts), more)
+
+
+def _serving(parts: ScreenParts, random: Random) -> list[Source | LocalSource]:
+    """Return what watches the Prometheus endpoints of the settings, if there are any."""
+    parts.store.serving.limits = parts.state.settings.serving.limits
+    endpoints = parts.state.settings.serving.endpoints
+    if not endpoints:
+        return []
+    from tpudash.gateways.prometheus import PrometheusGateway
+    from tpudash.pollers.serving import ServingSource
+
+    scraper = PrometheusGateway(parts.clock.now)
+    return [ServingSource(endpoints, scraper, parts.store, parts.clock, random)]
 
 
 def _checklist(parts: ScreenParts) -> ChecklistSource:

@@ -12,14 +12,17 @@ import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from tpudash.config.endpoints import read_endpoints
 from tpudash.config.paths import CACHE_DIR_VARIABLE, CONFIG_DIR_VARIABLE, STATE_DIR_VARIABLE
 from tpudash.config.settings import (
     INTERVAL_FIELDS,
     SCALAR_FIELDS,
+    SERVING_FIELDS,
     Intervals,
     LoadedSettings,
     Origin,
     OriginKind,
+    Serving,
     Settings,
 )
 from tpudash.config.toml_lines import line_of
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tpudash.domain.serving import ServingEndpoint
+
 PREFIX: Final = "TPUDASH_"
 OTHER_VARIABLES: Final = frozenset(
     {CONFIG_DIR_VARIABLE, STATE_DIR_VARIABLE, CACHE_DIR_VARIABLE, "TPUDASH_CONFIG"}
@@ -36,7 +41,9 @@ OTHER_VARIABLES: Final = frozenset(
 MAX_FILE_BYTES: Final = 1_000_000
 _SCALARS: Final = {one.name: one for one in SCALAR_FIELDS}
 _INTERVALS: Final = {one.name: one for one in INTERVAL_FIELDS}
-_KEYS: Final = (*_SCALARS, *(f"intervals.{name}" for name in _INTERVALS), "intervals", "keys")
+_SERVING: Final = tuple(f"serving.{one.name}" for one in SERVING_FIELDS)
+_TABLES: Final = ("keys", "intervals", "serving")
+_KEYS: Final = (*_SCALARS, *(f"intervals.{name}" for name in _INTERVALS), *_SERVING, *_TABLES)
 _TRUTH: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
@@ -118,7 +125,7 @@ def _flatten(document: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Return dotted keys and values; a table where none belongs stays one value."""
     pairs: list[tuple[str, Any]] = []
     for key, value in document.items():
-        if key in {"keys", "intervals"} and isinstance(value, dict):
+        if key in _TABLES and isinstance(value, dict):
             pairs += [(f"{key}.{name}", inner) for name, inner in value.items()]
         else:
             pairs.append((key, value))
@@ -158,7 +165,12 @@ def _from_text(key: str, text: str) -> Any:
     return text
 
 
-_LEAST: Final = {"alarm_per_hour_usd": (0.0, "US dollars an hour"), "rotate_s": (0.0, "seconds")}
+_LEAST: Final = {
+    "alarm_per_hour_usd": (0.0, "US dollars an hour"),
+    "rotate_s": (0.0, "seconds"),
+    "serving.p99_limit_s": (0.0, "seconds"),
+    "serving.error_limit": (0.0, "requests that may fail of one"),
+}
 """Numbers with their least value and their unit; intervals are at least 1 s."""
 
 
@@ -185,14 +197,14 @@ def _checked(key: str, value: Any, where: str) -> Any:
 
 
 def _value(key: str, value: Any) -> Any:
-    if key in {"keys", "intervals"}:
+    if key in _TABLES:
         raise _WrongValueError(f"a table, written [{key}]")
     if key in {"zones", "panes"}:
         return _texts(value)
+    if key == "serving.endpoints":
+        return _endpoints(value)
     if key in {"ascii", "mouse"}:
-        if not isinstance(value, bool):
-            raise _WrongValueError("true or false")
-        return value
+        return _truth(value)
     if key in _LEAST or key.startswith("intervals."):
         least, unit = _LEAST.get(key, (1.0, "seconds"))
         return _number(value, least=least, unit=unit)
@@ -203,6 +215,19 @@ def _value(key: str, value: Any) -> Any:
     if key == "log_level" and value.upper() not in LOG_LEVELS:
         raise _WrongValueError(f"one of {', '.join(LOG_LEVELS)}")
     return value.upper() if key == "log_level" else value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _WrongValueError("true or false")
+    return value
+
+
+def _endpoints(value: Any) -> tuple[ServingEndpoint, ...]:
+    try:
+        return read_endpoints(value)
+    except ValueError as error:
+        raise _WrongValueError(str(error)) from None
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -232,5 +257,14 @@ def _assemble(values: Mapping[str, tuple[Any, Origin]], file: str | None) -> Loa
     keys = {
         key.partition(".")[2]: value for key, (value, _) in values.items() if key[:5] == "keys."
     }
-    settings = replace(Settings(), **plain, keys=keys, intervals=replace(Intervals(), **intervals))
+    serving = {
+        key.partition(".")[2]: value for key, (value, _) in values.items() if key in _SERVING
+    }
+    settings = replace(
+        Settings(),
+        **plain,
+        keys=keys,
+        intervals=replace(Intervals(), **intervals),
+        serving=replace(Serving(), **serving),
+    )
     return LoadedSettings(settings, {key: origin for key, (_, origin) in values.items()}, file)

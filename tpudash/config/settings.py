@@ -10,9 +10,13 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from tpudash.domain.serving import ServingLimits
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from dataclasses import Field
+
+    from tpudash.domain.serving import ServingEndpoint
 
 
 def _setting(default: Any, explain: str, *, variables: tuple[str, ...] = ()) -> Any:
@@ -33,6 +37,26 @@ class Intervals:
     metrics: float = _setting(60.0, "Seconds between readings of metrics, and their period")
     checklist: float = _setting(15.0, "Seconds between runs of the checklist")
     prices: float = _setting(3600.0, "Seconds between readings of the price catalogue")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What is served, beside the runs of the project, and how well it should be."""
+
+    endpoints: tuple[ServingEndpoint, ...] = _setting(
+        (), 'Prometheus endpoints to watch, such as [{name = "api", url = "http://HOST/metrics"}]'
+    )
+    p99_limit_s: float = _setting(
+        ServingLimits().p99_s, "Seconds of latency, in the 99th percentile, above which it alarms"
+    )
+    error_limit: float = _setting(
+        ServingLimits().error_share, "Share of errors, from 0 to 1, above which it alarms"
+    )
+
+    @property
+    def limits(self) -> ServingLimits:
+        """From where on a model is served badly."""
+        return ServingLimits(self.p99_limit_s, self.error_limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +112,11 @@ class Settings:
         metadata={"explain": "How often each source is asked", "variables": ()},
     )
 
+    serving: Serving = field(
+        default_factory=Serving,
+        metadata={"explain": "Models that are served", "variables": ()},
+    )
+
     @property
     def projects(self) -> tuple[str, ...]:
         """The projects that are named, each once."""
@@ -101,9 +130,10 @@ class Settings:
 
 
 SCALAR_FIELDS: Final[tuple[Field[Any], ...]] = tuple(
-    one for one in fields(Settings) if one.name not in {"keys", "intervals"}
+    one for one in fields(Settings) if one.name not in {"keys", "intervals", "serving"}
 )
 INTERVAL_FIELDS: Final[tuple[Field[Any], ...]] = fields(Intervals)
+SERVING_FIELDS: Final[tuple[Field[Any], ...]] = fields(Serving)
 
 
 class OriginKind(StrEnum):
@@ -147,6 +177,12 @@ class LoadedSettings:
         for one in INTERVAL_FIELDS:
             key = f"intervals.{one.name}"
             value = getattr(self.settings.intervals, one.name)
+            found.append((key, value, self.origin(key), one.metadata["explain"]))
+        for one in SERVING_FIELDS:
+            key = f"serving.{one.name}"
+            value = getattr(self.settings.serving, one.name)
+            if one.name == "endpoints":
+                value = tuple(f"{each.name} {each.url}" for each in value)
             found.append((key, value, self.origin(key), one.metadata["explain"]))
         for action, keys in self.settings.keys.items():
             key = f"keys.{action}"

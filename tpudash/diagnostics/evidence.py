@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tpudash.cost.estimate import attempt_on, hourly_rate
 from tpudash.cost.lives import lives_of
 from tpudash.domain.run import RunState
+from tpudash.domain.serving import ServingLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tpudash.domain.node import Node
     from tpudash.domain.probe import ProbeKey, ProbeResult
     from tpudash.domain.run import AttemptRecord, Run
+    from tpudash.domain.serving import ServingFigures
     from tpudash.store.snapshot import Snapshot
     from tpudash.store.store import Store
 
@@ -51,6 +53,8 @@ class Evidence:
         probes: Answers to what checks ask of the world beside the store.
         series: Time series by node id.
         most_per_hour_usd: The rate above which the project's owner wants an alarm, or None.
+        serving: The newest figures of each model that is served.
+        serving_limits: From where on a model is served badly.
         actions: Ids of the actions that are there to be taken; none in watch mode.
         memo: What several checks need of the same node or run, worked out once.
         shared: What all checks need, worked out once.
@@ -67,6 +71,8 @@ class Evidence:
     probes: Mapping[ProbeKey, ProbeResult] = field(default_factory=dict)
     series: Mapping[str, tuple[MetricSeries, ...]] = field(default_factory=dict)
     most_per_hour_usd: float | None = None
+    serving: tuple[ServingFigures, ...] = ()
+    serving_limits: ServingLimits = field(default_factory=ServingLimits)
     actions: frozenset[str] = ACTIONS
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     shared: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -216,5 +222,7 @@ def gather(
         probes=probes or {},
         series={node.node_id: store.series.of(node.node_id) for node in nodes},
         most_per_hour_usd=most_per_hour_usd,
+        serving=store.serving.latest(),
+        serving_limits=store.serving.limits,
         actions=actions,
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 from datetime import datetime  # noqa: TC003
 
 from tpudash.domain.node import Scheduling  # noqa: TC001
+from tpudash.domain.recipes import SERVER
 
 SCHEMA: Final = 1
 RecordT = TypeVar("RecordT")
@@ -300,6 +301,11 @@ class Run:
     accuracy: float | None = None
     examples_per_second: float | None = None
     supervision: Supervision | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether it serves a model instead of training one."""
+        return self.spec is not None and self.spec.recipe.name == SERVER.name
 
     @property
     def final_metrics(self) -> Mapping[str, Any] | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tpudash.domain.operation import OperationProgress
     from tpudash.domain.request import RequestListing
     from tpudash.domain.run import Run
+    from tpudash.domain.serving import ServingFigures
     from tpudash.store.past import CostSeen, Event, NodeStateSeen
     from tpudash.store.snapshot import ConnectionInfo, SourceStatus
     from tpudash.store.training_curve import TrainingCurve
@@ -81,6 +82,13 @@ class SeriesRead:
 
     series: tuple[MetricSeries, ...]
     as_of: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRead:
+    """Figures of models that are served, from endpoints; those of runs come with their logs."""
+
+    figures: tuple[ServingFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,7 @@ Change: TypeAlias = (
     | LivesRead
     | LogsArrived
     | SeriesRead
+    | ServingRead
     | CurvesRemembered
     | PastRead
     | FindingsMade
@@ -170,6 +179,7 @@ class ChangeSet:
         requests: Full names of queued resources that did (tombstones included).
         logs: How many log entries were added.
         series: Node ids whose time series got new points.
+        serving: Keys of served models that have new figures.
     """
 
     nodes: frozenset[str] = frozenset()
@@ -178,6 +188,7 @@ class ChangeSet:
     sources: frozenset[str] = frozenset()
     operations: frozenset[str] = frozenset()
     series: frozenset[str] = frozenset()
+    serving: frozenset[str] = frozenset()
     logs: int = 0
     findings: bool = False
     alarms: bool = False
@@ -195,6 +206,7 @@ class ChangeSet:
                 self.sources,
                 self.operations,
                 self.series,
+                self.serving,
                 self.logs,
                 self.findings,
                 self.alarms,
@@ -213,6 +225,7 @@ class ChangeSet:
             sources=self.sources | later.sources,
             operations=self.operations | later.operations,
             series=self.series | later.series,
+            serving=self.serving | later.serving,
             logs=self.logs + later.logs,
             findings=self.findings or later.findings,
             alarms=self.alarms or later.alarms,

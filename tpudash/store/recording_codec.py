@@ -28,6 +28,7 @@ from tpudash.domain import (
     node,
     operation,
     request,
+    serving,
 )
 from tpudash.domain import run as runs
 from tpudash.store import changes, past, snapshot, training_curve
@@ -36,7 +37,7 @@ from tpudash.store.changes import Change
 Reader: TypeAlias = Callable[[Any], Any]
 CHANGES: Final[Mapping[str, type[Any]]] = {kind.__name__: kind for kind in get_args(Change)}
 _MODULES: Final = (
-    *(alarm, control, failure, finding, life, log, metric, node, operation, request, runs),
+    *(alarm, control, failure, finding, life, log, metric, node, operation, request, runs, serving),
     *(changes, past, snapshot, training_curve),
 )
 _NAMES: Final[dict[str, Any]] = {

@@ -27,6 +27,8 @@ METRICS: Final = "metrics"
 LOGS: Final = "logs"
 PRICES: Final = "prices"
 CHECKLIST: Final = "checklist"
+ENDPOINTS: Final = "endpoints"
+"""The Prometheus endpoints of the settings; a source only where there are any."""
 SOURCES: Final = (NODES, REQUESTS, RUNS, METRICS, LOGS, PRICES, CHECKLIST)
 
 

@@ -29,6 +29,7 @@ from tpudash.store.changes import (
     RequestsListed,
     RunsRead,
     SeriesRead,
+    ServingRead,
     SourceReported,
     TombstonesDismissed,
 )
@@ -36,6 +37,7 @@ from tpudash.store.derived import agent_series
 from tpudash.store.log_ring import LogRing
 from tpudash.store.past import Past
 from tpudash.store.series_book import SeriesBook
+from tpudash.store.serving import ServingBook, served_in
 from tpudash.store.snapshot import NodeTimes, RequestTombstone, Snapshot, Tombstone
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class Store:
         self.snapshot = Snapshot()
         self.logs = LogRing()
         self.series = SeriesBook()
+        self.serving = ServingBook()
         self.past = Past()
         self.remembered: dict[str, TrainingCurve] = {}
         self._subscribers: list[Callable[[ChangeSet], None]] = []
@@ -193,11 +196,19 @@ class Store:
             self.logs.lag_s = change.lag_s
         fresh = self.logs.add(change.entries)
         self.past.heard(fresh)
-        return ChangeSet(logs=len(fresh), series=self.series.add(agent_series(fresh)))
+        return ChangeSet(
+            logs=len(fresh),
+            series=self.series.add(agent_series(fresh)),
+            serving=self.serving.add(served_in(fresh)),
+        )
 
     @_apply.register
     def _(self, change: SeriesRead) -> ChangeSet:
         return ChangeSet(series=self.series.add(change.series))
+
+    @_apply.register
+    def _(self, change: ServingRead) -> ChangeSet:
+        return ChangeSet(serving=self.serving.add(change.figures))
 
     @_apply.register
     def _(self, change: CurvesRemembered) -> ChangeSet:

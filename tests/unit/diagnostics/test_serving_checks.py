@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.tui.factories import NOW, make_node, make_run, make_spec
 from tests.unit.diagnostics.cases import check_run, evidence
+from tests.unit.diagnostics.verdict_cases import with_source
 from tpudash.diagnostics.checks import endpoints_answer
 from tpudash.domain.finding import Verdict
 from tpudash.domain.run import Recipe, RunState
 from tpudash.domain.serving import ServingFigures, ServingKind, ServingLimits
+from tpudash.store.snapshot import ENDPOINTS, SourceState
+
+if TYPE_CHECKING:
+    from tpudash.diagnostics.evidence import Evidence
 
 GOOD = ServingFigures(
     ServingKind.RUN,
@@ -56,14 +61,18 @@ def test_a_run_that_trains_is_not_asked_and_one_without_figures_is_unknown() -> 
     assert check_run("serving_answers", SERVING, make_node()).verdict is Verdict.UNKNOWN
 
 
+def read(*figures: ServingFigures) -> Evidence:
+    return evidence(store=with_source(ENDPOINTS, SourceState.OK), serving=figures)
+
+
 def test_endpoints_that_fail_are_named_and_the_others_are_not() -> None:
     api = replace(GOOD, kind=ServingKind.ENDPOINT, name="api")
     gone = replace(api, name="gone", is_ready=False, problem="nothing answers there")
-    found = endpoints_answer.check(evidence(serving=(api, gone, GOOD)))
+    found = endpoints_answer.check(read(api, gone, GOOD))
     assert found.verdict is Verdict.FAIL
     assert found.evidence == "gone: nothing answers there"
-    assert endpoints_answer.check(evidence(serving=(api,))).verdict is Verdict.PASS
-    assert endpoints_answer.check(evidence(serving=(GOOD,))).verdict is Verdict.NOT_APPLICABLE
+    assert endpoints_answer.check(read(api)).verdict is Verdict.PASS
+    assert endpoints_answer.check(read(GOOD)).verdict is Verdict.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize("name", ["self_check", "batch_fits", "tpu_address", "resumed_from_zero"])

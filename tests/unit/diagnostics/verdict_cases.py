@@ -40,6 +40,7 @@ from tpudash.domain.probe import (
     ZoneOffer,
 )
 from tpudash.domain.run import Recipe, RunState
+from tpudash.domain.serving import ServingFigures, ServingKind
 from tpudash.store.snapshot import SourceState
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ RUNTIME: Final = "tpu-vm-tf-2.18.0-pjrt"
 WAITING: Final = make_run(state=RunState.WAITING, attempts=(), nodes=())
 OVER: Final = make_run(state=RunState.FINISHED)
 UNHEARD: Final = make_run(attempts=())
+SERVING: Final = make_run(state=RunState.SERVING, step=None)
 PASS, WARN, FAIL = Verdict.PASS, Verdict.WARN, Verdict.FAIL
 UNKNOWN, NOT_APPLICABLE = Verdict.UNKNOWN, Verdict.NOT_APPLICABLE
 
@@ -105,6 +107,14 @@ def with_source(name: str, state: SourceState, **more: Any) -> Store:
     store = healthy_store()
     report_source(store, name, state, **more)
     return store
+
+
+def served(**more: Any) -> ServingFigures:
+    return ServingFigures(ServingKind.RUN, "demo", ago(seconds=3), is_ready=True, **more)
+
+
+def endpoint(**more: Any) -> ServingFigures:
+    return replace(served(**more), kind=ServingKind.ENDPOINT, name="api")
 
 
 def without_run() -> Evidence:

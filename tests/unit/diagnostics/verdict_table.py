@@ -21,6 +21,7 @@ from tests.unit.diagnostics.verdict_cases import (
     READ_AHEAD,
     ROOM,
     SCHEDULED,
+    SERVING,
     SKEW,
     TORN,
     UNHEARD,
@@ -36,6 +37,7 @@ from tests.unit.diagnostics.verdict_cases import (
     capped,
     dead_requests,
     emulated,
+    endpoint,
     failed_run,
     keys,
     limits,
@@ -52,6 +54,7 @@ from tests.unit.diagnostics.verdict_cases import (
     refused_run,
     resumed_run,
     run,
+    served,
     silent_zone,
     slice_heard,
     spending,
@@ -66,7 +69,7 @@ from tpudash.domain.node import Symptom
 from tpudash.domain.operation import OperationState
 from tpudash.domain.probe import BillingFacts, FirewallRule, PortState, ProbeKind
 from tpudash.domain.run import RunState
-from tpudash.store.snapshot import LOGS, NODES, SourceState
+from tpudash.store.snapshot import ENDPOINTS, LOGS, NODES, SourceState
 from tpudash.store.store import Store
 
 if TYPE_CHECKING:
@@ -167,6 +170,13 @@ CASES: Final[dict[str, dict[Verdict, Case]]] = {
         FAIL: run(None, event("start", device={"kind": "CPU", "count": 1})),
         UNKNOWN: run(),
         NOT_APPLICABLE: run(OVER),
+    },
+    "endpoints-answer": {
+        PASS: project(store=with_source(ENDPOINTS, SourceState.OK), serving=(endpoint(),)),
+        FAIL: project(
+            store=with_source(ENDPOINTS, SourceState.OK), serving=(endpoint(problem="no answer"),)
+        ),
+        NOT_APPLICABLE: project(),
     },
     "error-line": {
         PASS: run(None, event("step", -5, step=1)),
@@ -320,6 +330,12 @@ CASES: Final[dict[str, dict[Verdict, Case]]] = {
         FAIL: run(None, event("check", -4, check="step", verdict="failed", message="no chips")),
         UNKNOWN: run(failed_run()),
         NOT_APPLICABLE: without_run,
+    },
+    "serving-answers": {
+        PASS: run(SERVING, serving=(served(),)),
+        FAIL: run(SERVING, serving=(served(error_share=0.5),)),
+        UNKNOWN: run(SERVING),
+        NOT_APPLICABLE: run(),
     },
     "ssh-key": {
         PASS: project(probes=asked(ProbeKind.SSH_KEY, "/home/a/.ssh/google_compute_engine")),

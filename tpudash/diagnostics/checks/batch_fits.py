@@ -37,7 +37,7 @@ PADDED: Final = frozenset({"v2", "v3"})
 def check(evidence: Evidence) -> Finding:
     """Fail for a batch that can't be split evenly, warn of one that wastes rows."""
     run = evidence.run
-    if run is None or run.state in OVER:
+    if run is None or run.serves or run.state in OVER:
         return ABOUT.not_applicable(evidence, "nothing is to be trained")
     kind = load_catalog().find(run.spec.accelerator_type) if run.spec else None
     if kind is None:

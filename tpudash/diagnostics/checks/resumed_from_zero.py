@@ -27,7 +27,7 @@ ABOUT: Final = About(
 def check(evidence: Evidence) -> Finding:
     """Fail for a resume from 0 although there was a checkpoint; warn if there was none."""
     run, attempt = evidence.run, evidence.attempt
-    if run is None or attempt is None or attempt.attempt <= 1:
+    if run is None or run.serves or attempt is None or attempt.attempt <= 1:
         return ABOUT.not_applicable(evidence, "it was not resumed")
     if attempt.restored_step is None:
         if run.state in {RunState.FAILED, RunState.DELETED, RunState.FINISHED}:

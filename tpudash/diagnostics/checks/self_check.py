@@ -26,8 +26,8 @@ ABOUT: Final = About(
 def check(evidence: Evidence) -> Finding:
     """Fail for a test that failed; a test that was not run is unknown."""
     run = evidence.run
-    if run is None:
-        return ABOUT.not_applicable(evidence, "no run is asked about")
+    if run is None or run.serves:
+        return ABOUT.not_applicable(evidence, "nothing is to be trained")
     newest = _newest(evidence)
     if not newest and run.state is RunState.TRAINING and run.checkpoint_step:
         return ABOUT.not_applicable(evidence, "it trains and saves, which shows the same")

@@ -27,8 +27,8 @@ OWN: Final = frozenset({"", "local", "none", "auto"})
 def check(evidence: Evidence) -> Finding:
     """Compare what the trainer was given with the node and its workers' addresses."""
     run, node = evidence.run, evidence.newest_node()
-    if run is None or node is None or not node.is_billing:
-        return ABOUT.not_applicable(evidence, "no node of it is READY")
+    if run is None or run.serves or node is None or not node.is_billing:
+        return ABOUT.not_applicable(evidence, "no node of it is READY and trains")
     missing = [str(worker.index) for worker in node.workers if not worker.ip_address]
     if not node.workers or missing:
         which = f"worker {', '.join(missing)} has none" if missing else "the API names no worker"

@@ -33,6 +33,7 @@ from tpudash.tui.widgets.utilization_pane_curves import CurveBook
 from tpudash.tui.widgets.utilization_pane_derived import derived_line
 from tpudash.tui.widgets.utilization_pane_export import folder_of, save_curves, shown_curves
 from tpudash.tui.widgets.utilization_pane_requests import training_charts, worker_charts
+from tpudash.tui.widgets.utilization_pane_serving import serving_charts, serving_rows
 from tpudash.tui.widgets.word_filter import matches
 from tpudash.wording.text import safe_text
 
@@ -62,7 +63,8 @@ class UtilizationPane(Pane):
         "memory, network. What has no value says why: no work (nothing runs on the accelerator), "
         "not yet (the node is younger than the metrics' delay), no agent (the trainer's agent is "
         "silent), stale (the last value is old), no data (never seen). ! marks a worker far below "
-        "the others of its node. The charts belong to the selected row; "
+        "the others of its node. Models that are served have rows of their own below: rate, "
+        "latency, errors, batch, queue. The charts belong to the selected row; "
         "{charts-next} shows the next ones, {charts-glyphs} draws them with blocks, braille or "
         "ASCII. {charts-full} shows one chart alone, {charts-left} and {charts-right} read it at a "
         "moment, {charts-closer} and {charts-wider} change the stretch of time, {charts-save} "
@@ -72,7 +74,7 @@ class UtilizationPane(Pane):
 
     DEFAULT_CSS = """
     UtilizationPane { layout: vertical; }
-    UtilizationPane .charts { height: 0; }
+    UtilizationPane .charts, UtilizationPane .serving { height: 0; }
     """
 
     def __init__(self) -> None:
@@ -93,7 +95,9 @@ class UtilizationPane(Pane):
         self._glyphs = Glyphs.ASCII if context.options.ascii else Glyphs.BLOCK
         self._view = RowView(self, plain=context.options.ascii)
         self._charts = SpanView(self._draw_charts, classes="charts")
+        self._serving = SpanView(self._draw_serving, classes="serving")
         yield self._view
+        yield self._serving
         yield self._charts
 
     def on_mount(self) -> None:
@@ -129,7 +133,11 @@ class UtilizationPane(Pane):
         remembered = bool(changes.runs) and self._curves.remember(
             self.context.store.remembered.values()
         )
-        if (changes.logs and self._curves.sync()) or stale or remembered:
+        if changes.serving or changes.runs:
+            self._divide()
+            self._serving.sync()
+        is_served = bool(changes.serving)
+        if (changes.logs and self._curves.sync()) or stale or remembered or is_served:
             self._sync_charts()
 
     def tick(self, now: datetime) -> None:  # noqa: ARG002
@@ -137,6 +145,8 @@ class UtilizationPane(Pane):
         if self.is_mounted and self.context.clock.monotonic() >= self._next_charts:
             self._readings.clear()
             self._view.sync()
+            self._divide()
+            self._serving.sync()
             self._sync_charts()
 
     def selection_changed(self, subject: Subject | None) -> None:
@@ -299,7 +309,10 @@ class UtilizationPane(Pane):
     def _divide(self) -> None:
         """Give the charts what the rows leave, but never less than half where they fit at all."""
         width, height = self.size
-        rows = len(self._rows) + len(self.head(width - 2))
+        served = len(serving_rows(self.context, max(1, width - 2)))
+        if self._serving.styles.height is None or self._serving.styles.height.value != served:
+            self._serving.styles.height = served
+        rows = len(self._rows) + len(self.head(width - 2)) + served
         room = max(height - rows, height // 2)
         has_charts = self._rows or any(request.samples for request in self._requests())
         wanted = room if has_charts and room >= LEAST_HEIGHT else 0
@@ -332,6 +345,10 @@ class UtilizationPane(Pane):
         head = [cut_spans(line, max(1, width - 2))] if line else []
         return [(Span(" "), *spans) for spans in (*head, *inner)]
 
+    def _draw_serving(self, width: int, _: int) -> list[Spans]:
+        rows = serving_rows(self.context, max(1, width - 2))
+        return [(Span(" "), *spans) for spans in rows]
+
     def _derived(self) -> Spans:
         row = self._row(self._view.selected)
         found = self._found.get(row.node.name) if row else None
@@ -342,7 +359,9 @@ class UtilizationPane(Pane):
     def _requests(self) -> list[ChartRequest]:
         row = self._row(self._view.selected)
         run = (row.node.run if row else None) or (self._subject.run if self._subject else None)
-        requests = training_charts(self._curves, run) if run else []
+        requests = serving_charts(self.context, run) if run else []
+        if run and not requests:
+            requests = training_charts(self._curves, run)
         requests += worker_charts(row, EMULATED if self._is_emulator() else "") if row else []
         return sorted(requests, key=lambda request: not request.samples)
 
