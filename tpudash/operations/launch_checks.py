@@ -60,6 +60,11 @@ def check_request(request: LaunchRequest) -> AcceleratorType:
             f"unknown recipe {request.recipe!r}",
             hint=nearest(request.recipe, RECIPES) or f"one of {', '.join(RECIPES)}",
         )
+    if request.validate_first and not RECIPES[request.recipe].wants_tensorflow:
+        raise UsageError(
+            f"the recipe {request.recipe} has no tests to run before it trains",
+            hint="leave --validate-first out, or use --recipe tensorflow",
+        )
     if not kind.generation.in_tpu_api or not _runs_on(request, kind):
         raise UsageError(
             f"{kind.name} can't be used here",

@@ -82,6 +82,7 @@ async def test_a_launch_writes_bundle_and_spec_and_makes_one_node(room: Room) ->
         ({"steps": 0}, "must be more than 0"),
         ({"checkpoint_every_steps": -1}, "must be more than 0"),
         ({"bucket": "s3://b"}, "neither gs://"),
+        ({"recipe": "jax", "validate_first": True}, "has no tests to run"),
         ({"bucket": "here"}, "can't see the folder"),
     ],
 )
