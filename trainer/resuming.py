@@ -22,6 +22,7 @@ COMPARED = (
     "learning_rate",
     "schedule",
     "clip_norm",
+    "devices",
 )
 """What a run must keep to end with the same weights as if it had never been interrupted."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.storage_server import BUCKET, StorageServer
+from tests.unit.trainer.jobs import write_digits
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -154,6 +155,27 @@ def test_slice_that_lost_a_worker_starts_again_and_ends_with_the_same_weights(
     again = begin(tmp_path / "run", *flags, workers=4)
     assert again.finish()["weights_sha256"] == straight["weights_sha256"]
     assert again.events("restore")[0]["step"] >= 20
+
+
+@pytest.mark.slow
+def test_files_in_a_bucket_are_trained_on_as_local_ones(
+    tmp_path: Path, begin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = write_digits(tmp_path / "data", files=3, each=40).split()
+    local = begin(tmp_path / "local", *flags, "--steps", "9").finish()
+    storage = StorageServer(tmp_path)
+    for name, value in {**storage.environment, "TMPDIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    try:
+        for path in (tmp_path / "data").iterdir():
+            storage[f"data/{path.name}"] = path.read_bytes()
+        there = [flag.replace(str(tmp_path), f"gs://{BUCKET}") for flag in flags]
+        remote = begin(tmp_path / "remote", *there, "--steps", "9", workers=2).finish()
+        missing = begin(tmp_path / "no", *there, "--train_files", f"gs://{BUCKET}/none-*")
+        assert missing.end() == [66]
+    finally:
+        storage.close()
+    assert remote["metrics"]["eval_loss"] == pytest.approx(local["metrics"]["eval_loss"], rel=1e-3)
 
 
 @pytest.mark.slow

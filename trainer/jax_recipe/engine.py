@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from trainer.config import batch_advice
 from trainer.config_checks import check_division
 from trainer.data.share import Share
 from trainer.faults import TrainerError, one_line
@@ -111,6 +112,7 @@ class JaxEngine:
             "learning_rate": config.learning_rate,
             "schedule": self._schedule.description(),
             "clip_norm": config.clip_norm,
+            "devices": self._devices.count,
             "data": data_name(config, self._training.count),
             "versions": {name: metadata.version(name) for name in ("jax", "orbax-checkpoint")},
         }
@@ -278,6 +280,9 @@ def make_engine(
     def warn(message: str) -> None:
         tell("warning", one_line(message), severity="WARNING")
 
+    for advice in batch_advice(config.batch_size, config.accelerator_type):
+        if workers.index == 0:
+            warn(advice)
     tell("stage", "reading the data", stage="data")
     data = examples.load(config, Storage(config.model_dir))
     return JaxEngine(config, found, workers, data, warn)

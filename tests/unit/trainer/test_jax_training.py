@@ -79,7 +79,7 @@ def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str)
     code, second = run_jax_job(tmp_path / "run", *flags, steps=9, every=4)
     assert code == ExitCode.FINISHED
     assert second["restore"][0]["step"] == 4
-    assert "warning" not in second
+    assert "result will differ" not in str(second["warning"])
     for kind in ("weights_sha256", "metrics"):
         assert second["finish"][0][kind] == straight["finish"][0][kind]
 
@@ -173,6 +173,13 @@ def test_checkpoint_of_another_model_is_refused_with_a_sentence(copy: Path) -> N
         run_jax_job(copy, *flags)
     assert caught.value.error_class == "BAD_REQUEST"
     assert (copy / "checkpoints/ckpt-6.json").exists()
+
+
+def test_another_number_of_devices_is_told(copy: Path) -> None:
+    path = copy / "checkpoints/ckpt-6.json"
+    path.write_text(path.read_text().replace('"devices": 1', '"devices": 4'))
+    _, events = run_jax_job(copy)
+    assert "devices was 4 in ckpt-6 and is 1 now" in str(events["warning"])
 
 
 def test_only_the_newest_checkpoints_are_kept_and_they_are_orbax_own(
