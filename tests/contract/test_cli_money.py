@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.contract.command_line import CommandLine
 from tests.emulator_fixture import ZONE, Cloud, node_name
+from tpudash.cost.audit import with_audit
 from tpudash.domain.budget import BudgetDraft, BudgetScope, SpendBasis, Threshold
+from tpudash.domain.life import NodeLife, ReadySpan
 from tpudash.errors import NotAllowedError, TpudashError
 from tpudash.gateways.connection import Connection, ConnectionOptions
+from tpudash.pollers.history import audit_entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +60,34 @@ async def test_prices_that_were_read_stand_in_when_the_catalogue_is_silent(
     (kept,) = [one for one in done.items if one["kind"] == "node"]
     assert kept["price"] == live["price"]
     assert [error["source"] for error in done.envelope["errors"]] == ["prices"]
+
+
+async def test_the_audit_log_tells_when_a_node_became_ready(emulator: Cloud) -> None:
+    await emulator.create("demo-1", labels=MINE)
+    link = connection(emulator, read_only=True)
+    try:
+        cloud = await link.cloud()
+        (node,) = (await cloud.tpu.list_nodes()).nodes
+        seen = datetime.now(UTC)
+        late = NodeLife(
+            name=node.name,
+            create_time=node.create_time,
+            accelerator_type="v2-8",
+            scheduling=node.scheduling,
+            run="demo",
+            owner="alice",
+            attempt=1,
+            spans=(ReadySpan(seen, seen, begins_late=True),),
+            is_open=True,
+            last_seen=seen,
+        )
+        (known,) = with_audit([late], await audit_entries(cloud, [late]))
+    finally:
+        await link.close()
+    (span,) = known.spans
+    assert node.create_time is not None
+    assert node.create_time < span.start < span.end == seen
+    assert not span.begins_late
 
 
 async def test_types_side_by_side(tpudash: CommandLine) -> None:

@@ -136,7 +136,7 @@ async def _list(state: CliState) -> Answer:
     async with open_session(state) as session:
         account = await billing_account(session.cloud)
         budgets = await session.cloud.billing.list_covering_budgets(account)
-        facts = await read_facts(session, runs=True, live_prices=True)
+        facts = await read_facts(session, runs=True, live_prices=True, audit=True)
     items = [_item(found, facts) for found in budgets]
     return Answer(facts.as_of, session.source, items, facts.listing.unreachable, facts.errors)
 

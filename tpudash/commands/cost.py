@@ -151,6 +151,6 @@ async def _read(state: CliState) -> Answer:
     from tpudash.commands.session import open_session
 
     async with open_session(state) as session:
-        facts: Facts = await read_facts(session, runs=True, live_prices=True)
+        facts: Facts = await read_facts(session, runs=True, live_prices=True, audit=True)
     items: list[dict[str, Any]] = cost_items(facts)
     return Answer(facts.as_of, session.source, items, facts.listing.unreachable, facts.errors)

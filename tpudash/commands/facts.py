@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 from tpudash.commands.items import node_item, run_item
 from tpudash.commands.output import Item, SourceError
 from tpudash.commands.session import price_cache
+from tpudash.cost.audit import with_audit
 from tpudash.cost.estimate import combine
 from tpudash.cost.lives import lives_of
 from tpudash.errors import NotFoundError, TpudashError
 from tpudash.pollers.announcements import Announcements
+from tpudash.pollers.history import audit_entries
 from tpudash.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ async def read_facts(
     only: str | None = None,
     live_prices: bool = False,
     maintenance: bool = False,
+    audit: bool = False,
 ) -> Facts:
     """Read nodes, and what else is asked for.
 
@@ -113,6 +116,7 @@ async def read_facts(
         only: The name of the only runs that are wanted.
         live_prices: Whether to read the catalogue's prices too.
         maintenance: Whether to ask for announced maintenance too.
+        audit: Whether to ask the audit log since when nodes are READY that nobody watched then.
 
     Raises:
         TpudashError: The nodes could not be listed.
@@ -138,26 +142,33 @@ async def read_facts(
         requests = None
     elif requests is not None:
         facts.requests = requests.requests
-    facts.lives = await _remembered(session, facts)
+    facts.lives = await _remembered(session, facts, audit=audit)
     if runs:
         await _read_runs(session, facts, requests, only)
     return facts
 
 
-async def _remembered(session: Session, facts: Facts) -> tuple[NodeLife, ...]:
+async def _remembered(session: Session, facts: Facts, *, audit: bool) -> tuple[NodeLife, ...]:
     """Write the listing down, and return what this machine remembers of the project's nodes."""
     history, listing = session.history, facts.listing
 
     def keep() -> tuple[NodeLife, ...]:
         before = history.lives(facts.project)
         history.record(facts.project, listing.nodes, facts.as_of, listing.unreachable)
-        return history.lives(facts.project) if before else before
+        return history.lives(facts.project) if before or audit else before
 
     try:
-        return await asyncio.to_thread(keep)
+        lives = await asyncio.to_thread(keep)
     except TpudashError as error:
         facts.failed("history", error)
         return ()
+    if not audit:
+        return lives
+    try:
+        return with_audit(lives, await audit_entries(session.cloud, lives))
+    except TpudashError as error:
+        facts.failed("audit log", error)
+        return lives
 
 
 async def _nothing() -> None:

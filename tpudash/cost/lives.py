@@ -81,7 +81,7 @@ class Life:
             )
         if self.rate is None:
             return CostEstimate(self.per_hour_usd, None, is_lower_bound=True, price=self.price)
-        total = self.rate * self.ready.hours
+        total = sum(self._usd(span.start, span.end) for span in self.ready.spans)
         return CostEstimate(self.per_hour_usd, total, self.ready.is_lower_bound, self.price)
 
     def within(self, start: datetime, end: datetime) -> tuple[float | None, bool]:
@@ -96,7 +96,14 @@ class Life:
             return 0.0, self.ready.is_lower_bound and self._reaches(start, end)
         if self.rate is None:
             return (None, True) if hours else (0.0, False)
-        return self.rate * hours, self.ready.is_lower_bound and self._reaches(start, end)
+        usd = sum(
+            self._usd(max(span.start, start), min(span.end, end)) for span in self.ready.spans
+        )
+        return usd, self.ready.is_lower_bound and self._reaches(start, end)
+
+    def _usd(self, start: datetime, end: datetime) -> float:
+        """Return what it costs to be READY from one time to another."""
+        return usd_between(self.accelerator_type, self.price, start, end) or 0.0
 
     def _reaches(self, start: datetime, end: datetime) -> bool:
         """Whether a time that nobody saw may lie between two times."""
@@ -218,6 +225,14 @@ def rate_of(accelerator_type: str, price: Price | None) -> float | None:
     """Return US dollars an hour of a READY node at a price, or None."""
     kind = load_catalog().find(accelerator_type)
     return kind.chips * price.per_chip_hour_usd if kind and price else None
+
+
+def usd_between(
+    accelerator_type: str, price: Price | None, start: datetime, end: datetime
+) -> float | None:
+    """Return US dollars of a node READY from one time to another, by the prices of that time."""
+    kind = load_catalog().find(accelerator_type)
+    return kind.chips * price.chip_usd(start, end) if kind and price else None
 
 
 def rate_now(node: Node, rate: float | None) -> float | None:

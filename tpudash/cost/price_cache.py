@@ -10,7 +10,7 @@ import math
 import os
 import tempfile
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,9 @@ SCHEMA: Final = 1
 JUMP: Final = 0.2
 """A change by more than this share between two reads is flagged."""
 JUMP_SHOWN: Final = timedelta(days=7)
+KEPT: Final = timedelta(days=400)
+MOST_PAST: Final = 100
+"""Changes of one price that are kept, so that what was READY then is charged at its price."""
 LARGEST_FILE: Final = 8 * 2**20
 
 Row = tuple[str, str, Price]
@@ -46,6 +49,7 @@ class _Entry:
     as_of: date | None = None
     before_usd: float | None = None
     changed: datetime | None = None
+    past: tuple[tuple[datetime, float], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +82,8 @@ class PriceCache:
         if not rows:
             return () if before is None else tuple(_row(one, before.read) for one in before.prices)
         known = {_key_of(entry): entry for entry in before.prices} if before else {}
-        entries = tuple(_entry(row, known.get(_key(row)), now) for row in rows)
+        read = before.read if before else now
+        entries = tuple(_entry(row, known.get(_key(row)), now, read) for row in rows)
         self._write(_File(read=now, prices=entries))
         return tuple(_row(entry, now) for entry in entries)
 
@@ -92,7 +97,11 @@ class PriceCache:
         except (OSError, msgspec.MsgspecError) as error:
             logger.warning("the kept prices can't be used: %s", error)
             return None
-        usable = all(_is_price(entry.per_chip_hour_usd) for entry in found.prices)
+        usable = all(
+            _is_price(entry.per_chip_hour_usd)
+            and all(_is_price(usd) and until.tzinfo for until, usd in entry.past)
+            for entry in found.prices
+        )
         return found if usable and found.schema == SCHEMA and found.read.tzinfo else None
 
     def _write(self, content: _File) -> None:
@@ -116,7 +125,7 @@ def has_jumped(before: float | None, now: float) -> bool:
     return before is not None and before > 0 and abs(now - before) > JUMP * before + 1e-12
 
 
-def _entry(row: Row, known: _Entry | None, now: datetime) -> _Entry:
+def _entry(row: Row, known: _Entry | None, now: datetime, read: datetime) -> _Entry:
     generation, variant, price = row
     entry = _Entry(
         generation=generation,
@@ -129,10 +138,26 @@ def _entry(row: Row, known: _Entry | None, now: datetime) -> _Entry:
     )
     if known is None:
         return entry
+    entry = replace(entry, past=_past(known, entry, now, read))
     if has_jumped(known.per_chip_hour_usd, entry.per_chip_hour_usd):
         return replace(entry, before_usd=known.per_chip_hour_usd, changed=now)
     still = known.changed is not None and now - known.changed <= JUMP_SHOWN
     return replace(entry, before_usd=known.before_usd, changed=known.changed) if still else entry
+
+
+def _past(
+    known: _Entry, entry: _Entry, now: datetime, read: datetime
+) -> tuple[tuple[datetime, float], ...]:
+    """Return what the price was before, of the time that is still looked back on.
+
+    A new price holds since the day that its source says, unless that is before the last reading,
+    when it was still the old one, or after this one.
+    """
+    past = known.past
+    if entry.per_chip_hour_usd != known.per_chip_hour_usd:
+        since = datetime.combine(entry.as_of, time(tzinfo=UTC)) if entry.as_of else now
+        past = (*past, (min(max(since, read), now), known.per_chip_hour_usd))
+    return tuple((until, usd) for until, usd in past if now - until <= KEPT)[-MOST_PAST:]
 
 
 def _row(entry: _Entry, read: datetime) -> Row:
@@ -144,6 +169,7 @@ def _row(entry: _Entry, read: datetime) -> Row:
         scheduling=entry.scheduling,
         read=read,
         before_usd=entry.before_usd,
+        past=entry.past,
     )
     return entry.generation, entry.variant, price
 

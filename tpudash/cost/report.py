@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from tpudash.cost.estimate import combine
-from tpudash.cost.lives import rate_of
+from tpudash.cost.lives import usd_between
 from tpudash.domain.node import Scheduling
 from tpudash.domain.run import AttemptState, RunState
 
@@ -133,7 +133,8 @@ def waste_of(run: Run | None, lives: Iterable[Life], now: datetime) -> Waste:
         idle_usd=_sum(idle),
         lost_usd=_sum(lost),
         failed_usd=_sum(failed),
-        is_lower_bound=any(None in part for part in parts),
+        is_lower_bound=any(None in part for part in parts)
+        or any(usd and life.ready.is_lower_bound for usd, life in zip(idle, own, strict=True)),
     )
 
 
@@ -280,12 +281,13 @@ def _at_price_of(
 ) -> float | None:
     total = 0.0
     for life in lives:
-        rate = rate_of(
-            life.accelerator_type, book.price_for(life.accelerator_type, life.zone, scheduling)
-        )
-        if rate is None or not life.ready.is_known:
+        price = book.price_for(life.accelerator_type, life.zone, scheduling)
+        if not life.ready.is_known:
             return None
         # What is free on spot, since it was preempted at once, would have been paid for.
-        hours = sum(span.hours for span in life.ready.spans)
-        total += rate * hours * shares.get(life.name, 1.0)
+        for span in life.ready.spans:
+            usd = usd_between(life.accelerator_type, price, span.start, span.end)
+            if usd is None:
+                return None
+            total += usd * shares.get(life.name, 1.0)
     return total

@@ -22,6 +22,8 @@ class Price:
         is_example: True where the price moves so much that it may be far off (bundled spot prices).
         read: When tpudash read it from the catalogue; None for bundled prices.
         before_usd: What it was at an earlier reading, if it jumped by more than 20 % of late.
+        past: What it was before, as (until when, US dollars for each chip and hour), oldest first,
+            as far as tpudash read it.
     """
 
     per_chip_hour_usd: float
@@ -32,6 +34,17 @@ class Price:
     is_example: bool = False
     read: datetime | None = None
     before_usd: float | None = None
+    past: tuple[tuple[datetime, float], ...] = ()
+
+    def chip_usd(self, start: datetime, end: datetime) -> float:
+        """Return what a chip cost between two times, each hour at the price that held then."""
+        total, begin = 0.0, start
+        for until, usd in (*self.past, (max(start, end), self.per_chip_hour_usd)):
+            part = min(until, end)
+            if part > begin:
+                total += usd * (part - begin).total_seconds() / 3600
+                begin = part
+        return total
 
     @property
     def change(self) -> float | None:

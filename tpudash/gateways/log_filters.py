@@ -11,6 +11,7 @@ from tpudash.domain.node import ATTEMPT_LABEL, RUN_LABEL
 from tpudash.gateways.convert import to_timestamp_text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
 MOST_CHARACTERS: Final = 20_000
@@ -52,6 +53,22 @@ def node_filter(node_id: str, *, zone: str | None = None, worker: str | None = N
     if worker is not None:
         parts.append(f"resource.labels.worker_id={quoted(worker)}")
     return all_of(*parts)
+
+
+def audit_filter(methods: Collection[str], since: datetime) -> str:
+    """Return a filter for audit entries of the Cloud TPU API about some of its methods.
+
+    Args:
+        methods: The last parts of their names, such as `CreateNode`.
+        since: The earliest time of an entry.
+    """
+    named = " OR ".join(f"protoPayload.methodName:{quoted(name)}" for name in methods)
+    return all_of(
+        'logName:"cloudaudit.googleapis.com"',
+        'protoPayload.serviceName="tpu.googleapis.com"',
+        f"timestamp>={quoted(to_timestamp_text(since))}",
+        named,
+    )
 
 
 def run_filter(run: str, *, attempt: int | None = None) -> str:

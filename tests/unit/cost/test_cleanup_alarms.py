@@ -19,6 +19,7 @@ from tests.tui.factories import (
     make_spec,
     node_name,
     read_runs,
+    report_source,
 )
 from tpudash.cost.alarms import AlarmBook
 from tpudash.cost.cleanup import Candidate, CleanupRules, Reason, cleanup_candidates, marked
@@ -161,7 +162,7 @@ def test_an_alarm_goes_on_once_and_off_once() -> None:
         assert book.update([again], NOW + timedelta(minutes=minute)) == ()
     assert book.update([finding(Verdict.FAIL)], NOW) == ()
     (off,) = book.update([finding(Verdict.PASS)], NOW)
-    assert (off.is_on, off.text) == (False, "over: demo-1: node is in use")
+    assert (off.is_on, off.text) == (False, "over: demo-1: Node is in use again")
     assert book.update([finding(Verdict.PASS)], NOW) == ()
     assert book.on == ()
 
@@ -192,6 +193,7 @@ def test_the_burn_rate_of_a_whole_checklist_on_and_off() -> None:
         now = NOW + timedelta(minutes=minute)
         list_nodes(store, make_node(state=state, create_time=NOW), at=now)
         read_runs(store, make_run(last_heard=now))
+        report_source(store, "nodes", last_success=now)
         rows = run_checklist(gather(store, BOOK, now, most_per_hour_usd=1.0), join=False)
         events += [
             (minute, change.is_on)
