@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from tpudash.domain.bucket_location import is_near
 from tpudash.domain.resource_name import region_of
 from tpudash.errors import TpudashError
 
 if TYPE_CHECKING:
     from tpudash.gateways.protocols import Cloud
-
-_CONTINENTS: Final = {"us": "us-", "eu": "europe-", "asia": "asia-"}
-_PAIRS: Final = {
-    "nam4": ("us-central1", "us-east1"),
-    "eur4": ("europe-north1", "europe-west4"),
-    "eur5": ("europe-west1", "europe-west2"),
-    "eur7": ("europe-west2", "europe-west3"),
-    "eur8": ("europe-west3", "europe-west6"),
-    "asia1": ("asia-northeast1", "asia-northeast2"),
-}
-"""Predefined dual-regions of Cloud Storage."""
 
 
 async def distance_warning(cloud: Cloud, bucket: str, zones: tuple[str, ...]) -> tuple[str, ...]:
@@ -43,15 +33,3 @@ async def distance_warning(cloud: Cloud, bucket: str, zones: tuple[str, ...]) ->
         f"charged as egress; a bucket in {far[0]} costs nothing to reach"
     )
     return (words,)
-
-
-def is_near(place: str, region: str) -> bool:
-    """Whether a bucket's location holds a region: itself, its continent, or a pair with it.
-
-    Source: https://cloud.google.com/storage/docs/locations
-    """
-    if place == region:
-        return True
-    if place in _CONTINENTS:
-        return region.startswith(_CONTINENTS[place])
-    return region in _PAIRS.get(place, ())

@@ -10,13 +10,13 @@ import pytest
 
 from tests.unit.operations.conftest import Room, node, wish
 from tests.unit.operations.fake_cloud import OTHER_ZONE, PROJECT, ZONE, CrashError
+from tpudash.domain.bucket_location import is_near
 from tpudash.domain.node import Scheduling
 from tpudash.domain.operation import OperationState, ResumeChanges
 from tpudash.domain.request import RequestState, Tier
 from tpudash.domain.resource_name import request_name
 from tpudash.domain.run import Placement, RunState
 from tpudash.errors import OutcomeUnknownError, UsageError
-from tpudash.operations.placement_checks import is_near
 
 if TYPE_CHECKING:
     from pathlib import Path

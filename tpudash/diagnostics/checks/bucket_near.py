@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
+from tpudash.domain.bucket_location import is_near
 from tpudash.domain.probe import ProbeKey, ProbeKind
 from tpudash.domain.resource_name import region_of
 from tpudash.domain.run import RunState
@@ -36,19 +37,6 @@ ABOUT: Final = About(
     group=Group.SLOW,
     probe=_probe,
 )
-CONTINENTS: Final = {"US": "us-", "EU": "europe-", "ASIA": "asia-"}
-PAIRS: Final = {
-    "ASIA1": ("asia-northeast1", "asia-northeast2"),
-    "EUR4": ("europe-north1", "europe-west4"),
-    "EUR5": ("europe-west1", "europe-west2"),
-    "EUR7": ("europe-west2", "europe-west3"),
-    "EUR8": ("europe-west3", "europe-west6"),
-    "NAM4": ("us-central1", "us-east1"),
-}
-"""Locations of a bucket that are more than one region.
-
-Source: https://cloud.google.com/storage/docs/locations
-"""
 
 
 def check(evidence: Evidence) -> Finding:
@@ -67,16 +55,10 @@ def check(evidence: Evidence) -> Finding:
         return ABOUT.unanswered(evidence, command=command)
     node = evidence.newest_node()
     region = region_of(node.zone if node else spec.zone)
-    if _covers(location.upper(), region):
+    if is_near(location, region):
         return ABOUT.passed(evidence, f"{root} is in {location.lower()}, the node in {region}")
     return ABOUT.warned(
         evidence,
         f"{root} is in {location.lower()}, but the node is in {region}",
         advice=f"Launch in a zone of {location.lower()}, or use a bucket in {region}.",
     )
-
-
-def _covers(location: str, region: str) -> bool:
-    if location in CONTINENTS:
-        return region.startswith(CONTINENTS[location])
-    return region in PAIRS.get(location, (location.lower(),))
