@@ -51,3 +51,15 @@ def test_preparing_imports_no_textual() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_nothing_that_takes_long_is_imported_before_the_first_frame() -> None:
+    code = (
+        "import sys; from tpudash.commands.state import CliState;"
+        "from tpudash.commands import console, screen, lazy_operations, operator_ports;"
+        "console._is_newcomer(CliState()); import tpudash.tui.app;"
+        "print([m for m in sys.modules if m.startswith(('google', 'grpc', 'tpudash.diagnostics."
+        "classifier', 'tpudash.diagnostics.patterns', 'tpudash.operations', 'requests'))])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -42,7 +42,7 @@ def console(state: CliState) -> int:
 
 def _is_newcomer(state: CliState) -> bool:
     """Whether nothing on this machine says which cloud is meant."""
-    from tpudash.gateways.credentials import could_sign_in
+    from tpudash.gateways.credential_files import could_sign_in
 
     settings = state.settings
     named = (settings.first_project, settings.endpoint, settings.impersonate)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.failure import ErrorClass, RetryPolicy
 from tpudash.errors import NotAllowedError, TpudashError, UnreachableError
+from tpudash.gateways.credential_files import KEY_VARIABLE
 from tpudash.gateways.status import status_of
 from tpudash.gateways.translate import to_error
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tpudash.domain.failure import Failure
 
 LOGIN: Final = "gcloud auth application-default login"
-KEY_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 LONGEST: Final = 600
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import grpc.aio
 
 from tpudash.errors import TpudashError
-from tpudash.gateways.credentials import SignIn, credential_files, not_usable
+from tpudash.gateways.credential_files import credential_files
+from tpudash.gateways.credentials import SignIn, not_usable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tpudash.gateways import credentials
-from tpudash.gateways.credentials import could_sign_in
+from tpudash.gateways import credential_files
+from tpudash.gateways.credential_files import could_sign_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("GOOGLE_APPLICATION_CREDENTIALS", *credentials._ON_GOOGLE):
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", *credential_files._ON_GOOGLE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
-    monkeypatch.setattr(credentials, "PRODUCT_NAME", str(tmp_path / "product_name"))
+    monkeypatch.setattr(credential_files, "PRODUCT_NAME", str(tmp_path / "product_name"))
     return tmp_path
 
 
