@@ -105,7 +105,11 @@ class Matcher:
         text = self._source.block_text(block)
         for needle in self.needles:
             found = text.rows_holding(needle)
-            places = [at for at in places if at in found]
+            if isinstance(places, range):
+                # Few rows hold it, and whether one is in a range is told at once.
+                places = [at for at in sorted(found) if at in places]
+            else:
+                places = [at for at in places if at in found]
         return places
 
     def _of_texts(self, block: LogBlock, places: Sequence[int]) -> list[int]:
