@@ -48,7 +48,7 @@ async def cut_off(command: CommandLine, how: int, once: str, *arguments: str) ->
 
 def unfinished(command: CommandLine) -> list[str]:
     """Return the operations of the journal that were begun and not ended."""
-    lines = (command.folder / "state" / "operations.jsonl").read_text().splitlines()
+    lines = (command.folder / "state" / "operations-local.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     ended = {one["operation"] for one in events if one["event"] == "end"}
     return [

@@ -115,7 +115,7 @@ async def waiting(emulator: Cloud, tmp_path: Path, **spec: Any) -> None:
         "operation": "launch-1",
         "spec": json.dumps({**world.spec(), **spec}),
     }
-    (settings / "operations.jsonl").write_text(json.dumps(journal) + "\n")
+    (settings / "operations-local.jsonl").write_text(json.dumps(journal) + "\n")
 
 
 async def test_stock_outs_of_earlier_sessions_are_remembered(

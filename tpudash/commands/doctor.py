@@ -64,7 +64,7 @@ def doctor(
 
 async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answer:
     from tpudash.commands.output import Answer
-    from tpudash.commands.session import open_session
+    from tpudash.commands.session import journal_file, open_session
     from tpudash.commands.target import check_name, need_target
     from tpudash.diagnostics.checklist import SEVERITY, probes_for, run_checklist
     from tpudash.pollers.probes import ProbeBook
@@ -77,7 +77,7 @@ async def _examine(state: CliState, name: str | None, *, as_json: bool) -> Answe
         if name is not None and NODES not in facts.failures:
             need_target(facts, name)
         store = await _store_of(session, facts)
-        book = ProbeBook(session.clock, journal=state.paths.journal_file)
+        book = ProbeBook(session.clock, journal=journal_file(state))
         evidence = _evidence(session, facts, store, name, book)
         await book.ask(session.cloud, book.due(probes_for(evidence)))
         evidence = _evidence(session, facts, store, name, book)

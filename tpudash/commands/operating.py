@@ -36,6 +36,7 @@ from tpudash.store.changes import OperationChanged
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from tpudash.clock import Clock
     from tpudash.commands.screen import ScreenParts
     from tpudash.commands.state import CliState
     from tpudash.config.settings import Settings
@@ -75,7 +76,7 @@ def operations_for_screen(parts: ScreenParts) -> Operations | SeveralProjects:
     def rate(kind: str, zone: str, scheduling: Scheduling) -> float | None:
         return hourly_rate(kind, zone, scheduling, parts.prices)
 
-    journal = Journal(parts.state.paths.state_dir, parts.clock)
+    journal = _journal(parts.state, parts.clock)
     return _rooms(parts.state.settings, parts.link, journal, rate, report)
 
 
@@ -85,8 +86,13 @@ def operations_of_command(session: Session, report: Report) -> Operations | Seve
     def rate(kind: str, zone: str, scheduling: Scheduling) -> float | None:
         return hourly_rate(kind, zone, scheduling, session.prices)
 
-    journal = Journal(session.state.paths.state_dir, session.clock)
+    journal = _journal(session.state, session.clock)
     return _rooms(session.settings, session.connection, journal, rate, report)
+
+
+def _journal(state: CliState, clock: Clock) -> Journal:
+    is_local = state.settings.endpoint is not None
+    return Journal(state.paths.state_dir, clock, is_local=is_local)
 
 
 def _rooms(

@@ -11,6 +11,7 @@ from tpudash.commands.own_log import start_own_log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tpudash.clock import Clock
     from tpudash.commands.state import CliState
@@ -44,7 +45,7 @@ class Session:
         """Return the runs that were begun on this machine."""
         from tpudash.pollers.known_runs import KnownRuns
 
-        known = KnownRuns(self.state.paths.journal_file)
+        known = KnownRuns(journal_file(self.state))
         projects = self.cloud.projects or (self.cloud.project,)
         return tuple(spec for project in projects for spec in known.specs(project))
 
@@ -100,6 +101,11 @@ def make_connection(settings: Settings, *, read_only: bool, is_watch: bool = Fal
             read_only=read_only,
         )
     )
+
+
+def journal_file(state: CliState) -> Path:
+    """Return where it is kept what was begun here."""
+    return state.paths.journal_file(is_local=state.settings.endpoint is not None)
 
 
 def node_history(state: CliState) -> NodeHistory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tpudash.commands.session import known_prices, node_history, price_cache
+from tpudash.commands.session import journal_file, known_prices, node_history, price_cache
 from tpudash.cost.estimate import project_totals
 from tpudash.diagnostics.evidence import ACTIONS
 from tpudash.domain.node import NodeListing
@@ -36,7 +36,7 @@ class RunsOfScreen:
 
     def __init__(self, parts: ScreenParts) -> None:
         self._parts = parts
-        self._known = KnownRuns(parts.state.paths.journal_file)
+        self._known = KnownRuns(journal_file(parts.state))
         self._reader: tuple[BucketGateway, RunReader] | None = None
 
     async def __call__(self, cloud: Cloud, store: Store) -> tuple[Run, ...]:
@@ -116,7 +116,7 @@ def _checklist(parts: ScreenParts) -> ChecklistSource:
         lambda: parts.prices,
         ACTIONS if parts.is_operator else frozenset(),
         most_per_hour_usd=parts.state.settings.alarm_per_hour_usd,
-        journal=parts.state.paths.journal_file,
+        journal=journal_file(parts.state),
     )
     checklist.on_alarm = tell
     return checklist

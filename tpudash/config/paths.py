@@ -44,10 +44,12 @@ class Paths:
         """The user's own themes."""
         return self.config_dir / "themes"
 
-    @property
-    def journal_file(self) -> Path:
-        """What was begun on this machine, a JSON object a line."""
-        return self.state_dir / "operations.jsonl"
+    def journal_file(self, *, is_local: bool) -> Path:
+        """Return the file of what was begun here: in Google's cloud, or at a local endpoint.
+
+        They are apart, so that nothing is gone on with in the cloud that was begun in an emulator.
+        """
+        return self.state_dir / ("operations-local.jsonl" if is_local else "operations.jsonl")
 
     @property
     def history_file(self) -> Path:

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 SCHEMA: Final = 1
 FILE_NAME: Final = "operations.jsonl"
+LOCAL_FILE_NAME: Final = "operations-local.jsonl"
+"""That of local endpoints: what was begun there must never be gone on with in the cloud."""
 _E_MAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 
 
@@ -76,11 +78,12 @@ class Journal:
 
     Args:
         folder: The state directory; it is made when something is written.
+        is_local: Whether everything is done at a local endpoint.
     """
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._file = JournalFile(folder / FILE_NAME)
-        self._locks = folder / "locks"
+    def __init__(self, folder: Path, clock: Clock, *, is_local: bool = False) -> None:
+        self._file = JournalFile(folder / (LOCAL_FILE_NAME if is_local else FILE_NAME))
+        self._locks = folder / ("locks-local" if is_local else "locks")
         self._clock = clock
         self._found: dict[str, JournalledOperation] = {}
         self._taken_in = 0

@@ -147,3 +147,13 @@ def test_a_process_that_dies_lets_go_of_its_run(tmp_path: Path) -> None:
     process.join(60)
     assert (tmp_path / "ready").exists()
     assert not Journal(tmp_path, FakeClock()).is_held("demo")
+
+
+def test_what_an_emulator_was_asked_for_is_never_gone_on_with_in_the_cloud(tmp_path: Path) -> None:
+    local = Journal(tmp_path, FakeClock(), is_local=True)
+    local.begin(begun("launch-demo"))
+    cloud = Journal(tmp_path, FakeClock())
+    assert cloud.unfinished() == ()
+    with local.held("demo"):
+        assert not cloud.is_held("demo")
+    assert [one.operation_id for one in local.unfinished("demo")] == ["launch-demo"]

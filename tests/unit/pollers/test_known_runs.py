@@ -54,9 +54,11 @@ def test_the_newest_spec_of_each_run_of_the_project(journal: Journal) -> None:
     assert [spec.run for spec in known.specs("elsewhere")] == ["other"]
 
 
-def test_it_is_the_journal_that_operations_write(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_local", [False, True])
+def test_it_is_the_journal_that_operations_write(tmp_path: Path, is_local: bool) -> None:
     paths = find_paths({"TPUDASH_STATE_DIR": str(tmp_path)})
-    assert paths.journal_file == Journal(paths.state_dir, SystemClock()).path
+    journal = Journal(paths.state_dir, SystemClock(), is_local=is_local)
+    assert paths.journal_file(is_local=is_local) == journal.path
 
 
 @pytest.mark.parametrize(
