@@ -42,8 +42,22 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
+def _libtpu_of_jax() -> str | None:
+    """Return the libtpu that the installed JAX was built for, such as 0.0.17; None if untold."""
+    try:
+        wanted = metadata.requires("jax") or []
+    except metadata.PackageNotFoundError:
+        return None
+    found = (re.match(r"libtpu\s*==\s*([\d.]*\d)", each) for each in wanted)
+    return next((match.group(1) for match in found if match), None)
+
+
 def preflight(
-    *, needs_tpu: bool, remote: bool, version: Callable[[str], str | None] = _version
+    *,
+    needs_tpu: bool,
+    remote: bool,
+    version: Callable[[str], str | None] = _version,
+    libtpu_of_jax: Callable[[], str | None] = _libtpu_of_jax,
 ) -> tuple[Installed, list[str]]:
     """Check the installed packages before anything imports JAX.
 
@@ -51,6 +65,7 @@ def preflight(
         needs_tpu: whether the job will use TPU chips.
         remote: whether the run's folder or data lie on gs://.
         version: returns the version of an installed distribution, or None.
+        libtpu_of_jax: returns the libtpu that JAX was built for, or None.
 
     Returns:
         What is installed, and warnings to show.
@@ -75,6 +90,9 @@ def preflight(
     if needs_tpu and libtpu is None:
         raise _wrong("libtpu is not installed, so JAX would train on the CPU", _TPU_HINT)
     warnings = []
+    built_for = libtpu_of_jax() if needs_tpu else None
+    if built_for and not f"{libtpu}.".startswith(f"{built_for}."):
+        raise _wrong(f"libtpu {libtpu} is not the {built_for} that jax {jax} needs", _TPU_HINT)
     if not OLDEST <= _numbers(jax) <= NEWEST:
         warnings.append(f"jax {jax} is untested; 0.6 to 0.10 are known to work")
     orbax = str(found["orbax-checkpoint"])

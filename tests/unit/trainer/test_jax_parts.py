@@ -62,6 +62,7 @@ GOOD = {"jax": "0.10.2", "jaxlib": "0.10.2", "optax": "0.2.8", "orbax-checkpoint
         ({"orbax-checkpoint": None, "optax": None}, False, "optax, orbax-checkpoint not"),
         ({"jaxlib": "0.9.0"}, False, "do not belong together"),
         ({}, True, "libtpu is not installed"),
+        ({"libtpu": "0.0.52"}, True, "libtpu 0.0.52 is not the 0.0.40 that jax 0.10.2 needs"),
     ],
 )
 def test_versions_are_judged_before_anything_is_imported(
@@ -69,14 +70,16 @@ def test_versions_are_judged_before_anything_is_imported(
 ) -> None:
     versions = {**GOOD, **changes}
     with pytest.raises(TrainerError, match=words) as caught:
-        preflight(needs_tpu=tpu, remote=False, version=versions.get)
+        preflight(needs_tpu=tpu, remote=False, version=versions.get, libtpu_of_jax=lambda: "0.0.40")
     assert (caught.value.exit_code, caught.value.error_class) == (ExitCode.NO_DEVICE, "VERSION")
 
 
 def test_fitting_and_untested_versions() -> None:
     assert preflight(needs_tpu=False, remote=False, version=GOOD.get)[1] == []
-    newer = {**GOOD, "jax": "0.12.0", "jaxlib": "0.12.0", "libtpu": "0.0.99"}
-    (warning,) = preflight(needs_tpu=True, remote=False, version=newer.get)[1]
+    newer = {**GOOD, "jax": "0.12.0", "jaxlib": "0.12.0", "libtpu": "0.0.40.1"}
+    (warning,) = preflight(
+        needs_tpu=True, remote=False, version=newer.get, libtpu_of_jax=lambda: "0.0.40"
+    )[1]
     assert "untested" in warning
     with pytest.raises(TrainerError, match="gcsfs"):
         preflight(needs_tpu=False, remote=True, version=GOOD.get)
