@@ -57,7 +57,7 @@ class MemorySource:
         self._collector.notice(changes, self._clock.now())
 
     async def poll(self, cloud: Cloud | None) -> None:
-        """Read once what is remembered, then write what is new.
+        """Read once what is remembered, as soon as that can be done, then write what is new.
 
         Raises:
             ConfigurationError: The file can't be used; what waits is written later.
@@ -66,8 +66,8 @@ class MemorySource:
         if project is None:
             return
         if not self._is_read:
-            self._is_read = True
             await self._remember(project)
+            self._is_read = True
         seen = self._collector.take(self._clock.now())
         if seen.costs:
             self._store.apply(PastRead(costs=seen.costs))
@@ -85,6 +85,7 @@ class MemorySource:
         seen = await asyncio.to_thread(self._history.read, project, now - SHOWN)
         if seen.series:
             self._store.apply(SeriesRead(seen.series, now))
+            self._collector.leave_out(seen.series)
         if seen.curves:
             self._store.apply(CurvesRemembered(seen.curves))
         past = await asyncio.to_thread(self._history.read_past, project, now - PAST_SHOWN)

@@ -11,7 +11,7 @@ from tpudash.store.recording_masking import without_secrets
 from tpudash.store.training_curve import training_curve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from tpudash.domain.log import LogEntry
@@ -73,6 +73,13 @@ class Collector:
             self._cost(now),
         )
 
+    def leave_out(self, known: Iterable[MetricSeries]) -> None:
+        """Take it that these points are written already, since they were read from there."""
+        for one in known:
+            if one.points:
+                key, newest = _key(one), one.points[-1].time
+                self._written_until[key] = max(newest, self._written_until.get(key, newest))
+
     def _fresh_entries(self) -> list[LogEntry]:
         logs = self._store.logs
         tail = logs.tail_since(self._arrived) if logs.arrived != self._arrived else []
@@ -85,8 +92,7 @@ class Collector:
 
     def _fresh(self, one: MetricSeries) -> MetricSeries | None:
         """Return a series with the points that were not taken yet; late ones are left out."""
-        labels = "".join(f"{name}={value};" for name, value in sorted(one.labels.items()))
-        key = (one.node_id or "", one.metric, one.worker_id, labels)
+        key = _key(one)
         until = self._written_until.get(key)
         points = tuple(p for p in one.points if until is None or p.time > until)
         if not points:
@@ -101,3 +107,8 @@ class Collector:
             return ()
         self._cost_at = now
         return (CostSeen(now, *self._costs()),)
+
+
+def _key(one: MetricSeries) -> _Key:
+    labels = "".join(f"{name}={value};" for name, value in sorted(one.labels.items()))
+    return (one.node_id or "", one.metric, one.worker_id, labels)

@@ -225,6 +225,35 @@ async def test_a_console_shows_at_its_start_what_another_saw(history: History) -
     assert second.remembered["demo"].points[0].values == {"loss": 0.5}
 
 
+async def test_what_cannot_be_read_at_the_start_is_shown_later(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.write("demo", everything())
+    monkeypatch.setattr(module, "BUSY_S", 0.05)
+    store = Store()
+    source = make_source(store, history)
+    with closing(sqlite3.connect(history.path, isolation_level=None)) as holder:
+        holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ConfigurationError):
+            await source.poll(None)
+    assert store.past.states_of("n") == ()
+    await source.poll(None)
+    assert [one.state for one in store.past.states_of("n")] == ["READY"]
+    assert store.past.costs[0].per_hour_usd == 1.35
+    assert "saved" not in [one.text for one in store.past.events], "checkpoints would fill it"
+
+
+async def test_what_was_read_is_not_written_again(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history.write("demo", everything())
+    written: list[Seen] = []
+    monkeypatch.setattr(history, "write", lambda _, seen: written.append(seen))
+    await make_source(Store(), history).poll(None)
+    assert [one for seen in written for one in seen.series] == []
+
+
 async def test_nothing_is_written_twice_and_what_failed_is_written_later(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
