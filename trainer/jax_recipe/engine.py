@@ -212,7 +212,10 @@ class JaxEngine:
 
     def input_facts(self) -> dict[str, Any]:
         """Return how the input is read: arrays in memory, one batch ahead, by one thread."""
-        return {"source": "memory", "cached": True, "prefetch": True, "parallel_map": False}
+        if isinstance(self._training, examples.RecordExamples):
+            return {"source": "files", "cached": False, "prefetch": True, "parallel_map": False}
+        # Nothing is decoded while training runs, so nothing could be in parallel.
+        return {"source": "memory", "cached": True, "prefetch": True}
 
     def flops_per_example(self) -> int:
         """Return the floating-point operations of training on one example."""

@@ -80,6 +80,8 @@ def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str)
     assert code == ExitCode.FINISHED
     assert second["restore"][0]["step"] == 4
     assert "result will differ" not in str(second["warning"])
+    (trace,) = (one for one in second["stage"] if one["stage"] == "trace")
+    assert trace["input"]["source"] == ("files" if "--memory_mb" in flags else "memory")
     for kind in ("weights_sha256", "metrics"):
         assert second["finish"][0][kind] == straight["finish"][0][kind]
 
