@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.node import Node, NodeState
@@ -23,13 +23,18 @@ from tpudash.operations.remover import Remover, doomed_of
 from tpudash.operations.run_files import RunFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tpudash.domain.node import NodeListing
     from tpudash.domain.request import QueuedResource, RequestListing
     from tpudash.domain.run import Run, RunSpec
     from tpudash.domain.run_state import RunEvidence
     from tpudash.operations.course import Course
+    from tpudash.operations.payload import Doomed
+
+T = TypeVar("T")
+AT_ONCE: Final = 8
+"""Deletions that are followed side by side."""
 
 
 @dataclass
@@ -268,18 +273,50 @@ async def apply_delete(course: Course, payload: DeletePayload) -> str:
     remover, done = Remover(course), 0
     # Noted first: whoever is making a node of the run looks for it before the next CreateNode.
     notes = [await _note_deleted(course, one.name, one.url) for one in payload.runs]
-    for doomed in payload.doomed:
+
+    async def remove_node(doomed: Doomed) -> None:
+        nonlocal done
         await remover.remove_node(doomed)
         done += 1
         course.say(f"{doomed.name.rsplit('/', 1)[-1]} is gone", done=done)
-    for name in payload.requests:
+
+    async def remove_request(name: str) -> None:
+        nonlocal done
         await remover.remove_request(name)
         done += 1
         course.say(f"request {name.rsplit('/', 1)[-1]} is gone", done=done)
+
+    await _each(payload.doomed, remove_node)
+    await _each(payload.requests, remove_request)
     done += await _remove_latecomers(course, remover, payload.runs)
     held = await _held_now(course, payload)
     what = "nothing was left to delete" if done == 0 else f"{done} deleted and verified gone"
     return "; ".join(part for part in (what, *notes, held) if part)
+
+
+async def _each(things: Sequence[T], remove: Callable[[T], Awaitable[None]]) -> None:
+    """Remove a few things at a time: each takes minutes, and one that can't go stops no other.
+
+    Raises:
+        TpudashError: What the first of those said that could not be removed.
+    """
+    if len(things) == 1:
+        await remove(things[0])
+        return
+    slots, errors = asyncio.Semaphore(AT_ONCE), list[TpudashError]()
+
+    async def one(thing: T) -> None:
+        async with slots:
+            try:
+                await remove(thing)
+            except TpudashError as error:
+                errors.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        for thing in things:
+            group.create_task(one(thing))
+    if errors:
+        raise next((error for error in errors if leaves_doubt(error)), errors[0])
 
 
 async def _held_now(course: Course, payload: DeletePayload) -> str:

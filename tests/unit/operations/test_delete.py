@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.operations.conftest import RUN_URL, Room, node
-from tests.unit.operations.fake_cloud import PROJECT, ZONE, CrashError
+from tests.unit.operations.fake_cloud import PROJECT, ZONE, CrashError, refusal
+from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import OperationState
 from tpudash.domain.request import QueuedResource
 from tpudash.domain.resource_name import location_name
@@ -133,3 +134,23 @@ async def test_a_node_that_is_made_while_the_run_is_deleted_goes_too(room: Room)
     room.world.made(node("demo-1", "us-central1-c"), "CREATING", labels=labels)
     assert (await room.carried_out(plan)).state is OperationState.DONE
     assert not room.world.nodes
+
+
+async def test_one_that_cannot_go_stops_none_of_the_others(room: Room) -> None:
+    owned = {"tpudash-owner": "alice"}
+    names = [node(f"n-{number}") for number in range(12)]
+    for name in names:
+        room.world.made(name, labels=owned)
+    plan = await room.operations.plan_delete(names)
+
+    def refuse(method: str, target: str) -> None:
+        if (method, target) == ("delete_node", names[3]):
+            raise refusal(ErrorClass.PERMISSION, "Permission 'tpu.nodes.delete' denied")
+
+    room.world.before = refuse
+    progress = await room.carried_out(plan)
+    assert progress.state is OperationState.FAILED
+    assert progress.failure is not None
+    assert "tpu.nodes.delete" in progress.failure.evidence
+    assert list(room.world.nodes) == [names[3]]
+    assert room.clock.monotonic() < 12 * 2, "several are followed side by side"
