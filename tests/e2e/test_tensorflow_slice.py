@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.e2e.conftest import ServedEmulator
 
-pytestmark = [pytest.mark.trains, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.trains, pytest.mark.timeout(240)]
 
 
 def programs(served: ServedEmulator) -> dict[str, list[psutil.Process]]:
