@@ -50,7 +50,7 @@ async def test_a_console_opened_after_a_night_tells_what_happened_in_it() -> Non
         text = it.app.screen.plain_text
         assert "now $4.50/h" in text
         assert "$4.50 while somebody watched" in text
-        wanted = ("was PREEMPTED when last seen, and is gone", "must go [x]", "CREATING")
+        wanted = ("was still PREEMPTED when last seen", "must go [x]", "CREATING")
         places = [text.index(words) for words in wanted]
         assert places == sorted(places), "newest first"
         assert text.count("must go") == 1
@@ -99,7 +99,7 @@ def test_a_node_that_is_not_listed_is_only_lost_where_its_zone_has_answered() ->
     past.add([state(0, "READY")])
     assert [row.words for row in happenings(past, Store().snapshot)] == ["READY"]
     store = morning(PastRead())
-    assert "gone" in [*happenings(past, store.snapshot)][-1].words
+    assert "nobody watched" in [*happenings(past, store.snapshot)][-1].words
 
 
 def test_the_past_is_bounded_and_keeps_the_newest() -> None:

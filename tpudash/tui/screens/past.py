@@ -114,7 +114,7 @@ def happenings(past: Past, snapshot: Snapshot) -> Iterator[Happening]:
             words = "no longer listed" if one.state == GONE else one.state
             yield Happening(one.time, node_id, words, one.state)
         if states[-1].state != GONE and _is_lost(name, snapshot):
-            words = f"was {states[-1].state} when last seen, and is gone: nobody watched then"
+            words = f"was still {states[-1].state} when last seen; it went while nobody watched"
             yield Happening(states[-1].time, node_id, words, GONE)
     for event in past.events:
         attempt = f"attempt {event.attempt}: " if event.attempt else ""
