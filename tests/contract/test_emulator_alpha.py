@@ -142,6 +142,10 @@ async def test_over_rest(emulator: Cloud) -> None:
     node = await asyncio.to_thread(read, f"/v2alpha1/{node_name('a')}")
     assert node["upcomingMaintenance"]["maintenanceStatus"] == "PENDING"
     assert node["apiVersion"] == "V2_ALPHA1"
+    (listed,) = (await asyncio.to_thread(read, f"/v2/{PARENT}/nodes"))["nodes"]
+    stable = await asyncio.to_thread(read, f"/v2/{node_name('a')}")
+    assert stable["upcomingMaintenance"] == node["upcomingMaintenance"]
+    assert listed["upcomingMaintenance"] == node["upcomingMaintenance"]
     operations = await asyncio.to_thread(read, f"/v2alpha1/{PARENT}/operations")
     kind = operations["operations"][0]["response"]["@type"]
     assert kind.endswith("google.cloud.tpu.v2alpha1.Node")

@@ -44,6 +44,9 @@ class Method:
     streaming: bool = False
     """Whether both sides stream."""
 
+    enrich: Callable[[dict[str, Any]], None] | None = None
+    """Adds to the JSON of an answer what the service tells and its packages' protos do not know."""
+
 
 @dataclass(frozen=True, slots=True)
 class Service:

@@ -96,6 +96,8 @@ class RestFace:
         call = Call(f"{name}/{rule.rpc}", headers, version)
         response = await self._dispatcher.unary(method, message, call)
         content = json_of(response, numeric=numeric_enums(query))
+        if method.enrich is not None:
+            method.enrich(content)
         return web.Response(text=json.dumps(content), content_type=_JSON)
 
     @staticmethod

@@ -27,6 +27,11 @@ _RESOURCE_OF = {
     "GetAcceleratorType": cloud_tpu.AcceleratorType,
     "GetRuntimeVersion": cloud_tpu.RuntimeVersion,
 }
+_WINDOW = {
+    "window_start_time": "windowStartTime",
+    "window_end_time": "windowEndTime",
+    "latest_window_start_time": "latestWindowStartTime",
+}
 _PAGE = {"default": 1_000, "maximum": 1_000}
 
 
@@ -63,7 +68,10 @@ class TpuService:
         methods = []
         for name, function in reads.items():
             response = _RESOURCE_OF.get(name) or getattr(cloud_tpu, f"{name}Response")
-            methods.append(Method(name, self._request(name), raw(response), function))
+            enrich = {"GetNode": self._announce, "ListNodes": self._announce_all}.get(name)
+            methods.append(
+                Method(name, self._request(name), raw(response), function, enrich=enrich)
+            )
         for name, function in writes.items():
             once = self._once(name, function)
             methods.append(Method(name, self._request(name), _Operation, once, mutating=True))
@@ -163,6 +171,25 @@ class TpuService:
         if not found:
             raise world.refusals.no_guest_attribute(request.query_path)
         return response
+
+    def _announce_all(self, answer: dict[str, Any]) -> None:
+        for node in answer.get("nodes", ()):
+            self._announce(node)
+
+    def _announce(self, node: dict[str, Any]) -> None:
+        """Add the announced maintenance: v2 has it in JSON, and not yet in its published protos.
+
+        Source: the discovery document of tpu v2, Node.upcomingMaintenance
+        """
+        window = self._world.nodes.maintenance_of(str(node.get("name")))
+        if not window:
+            return
+        node["upcomingMaintenance"] = {
+            "type": window["type"],
+            "maintenanceStatus": window["maintenance_status"],
+            "canReschedule": window["can_reschedule"] == "TRUE",
+            **{name: window[key] for key, name in _WINDOW.items() if key in window},
+        }
 
     # ------------------------------------------------------ queued resources
 
