@@ -13,7 +13,7 @@ from tpudash.domain.log import LogEntry, Severity
 from tpudash.store.log_file import LogFile
 from tpudash.tui.log_viewer import LogViewer
 from tpudash.tui.settings import ConsoleSettings
-from tpudash.tui.widgets.log_page import LogLinePage
+from tpudash.tui.widgets.log_page import MOST_CHARACTERS, LogLinePage, pieces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,6 +223,13 @@ async def test_a_line_can_be_read_in_full() -> None:
         page = app.screen
         assert isinstance(page, LogLinePage)
         assert "ValueError: no" in page.plain_text
+
+
+def test_what_a_page_leaves_out_of_a_line_is_said() -> None:
+    assert pieces("short\nlines") == ["short", "lines"]
+    *shown, last = pieces("x" * (MOST_CHARACTERS + 4_321))
+    assert sum(map(len, shown)) == MOST_CHARACTERS
+    assert last == "(4,321 more characters)"
 
 
 async def test_the_heartbeat_shows_who_is_silent() -> None:

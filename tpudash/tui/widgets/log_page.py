@@ -23,13 +23,15 @@ LONGEST_PIECE: Final = 1_500
 
 
 def pieces(text: str) -> list[str]:
-    """Return a text as lines that are short enough to be shown whole."""
+    """Return a text as lines that are short enough to be shown whole, and say what is left out."""
     lines = text[:MOST_CHARACTERS].split("\n")
-    return [
+    found = [
         line[at : at + LONGEST_PIECE]
         for line in lines
         for at in range(0, max(1, len(line)), LONGEST_PIECE)
     ]
+    left_out = len(text) - MOST_CHARACTERS
+    return [*found, f"({left_out:,} more characters)"] if left_out > 0 else found
 
 
 class LogLinePage(Page):
@@ -77,6 +79,9 @@ class LogLinePage(Page):
             for text in self._members[:MOST_MEMBERS]:
                 for piece in pieces(text):
                     page.line(piece)
+            left_out = len(self._members) - MOST_MEMBERS
+            if left_out > 0:
+                page.line(f"({left_out:,} more lines; unfold them in the log)")
         if entry.payload is not None:
             page.heading("Payload")
             for piece in pieces(json.dumps(entry.payload, indent=2, default=str)):
