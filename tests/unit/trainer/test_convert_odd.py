@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import tracemalloc
 import unicodedata
@@ -268,6 +269,30 @@ def test_any_bytes_are_a_table_or_a_failure_that_is_told(
         for image, label in open_table(path, 0).parts[0].read(None):
             assert image.dtype == np.uint8
             assert label >= 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(where=st.floats(0, 1, exclude_max=True), patch=st.binary(max_size=40), cut=st.booleans())
+@pytest.mark.parametrize("kept_bytes", [0, 2**28], ids=["streamed", "whole"])
+def test_damaged_arrays_are_a_failure_that_is_told_or_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    kept_bytes: int,
+    where: float,
+    patch: bytes,
+    *,
+    cut: bool,
+) -> None:
+    content = io.BytesIO()
+    np.savez_compressed(content, images=pictures(), labels=LABELS)
+    whole = content.getvalue()
+    at = int(where * len(whole))
+    path = tmp_path_factory.getbasetemp() / "damaged.npz"
+    path.write_bytes(whole[:at] + patch + (b"" if cut else whole[at + len(patch) :]))
+    with pytest.MonkeyPatch.context() as changed, contextlib.suppress(TrainerError):
+        changed.setattr(arrays, "_KEPT_BYTES", kept_bytes)
+        (part,) = open_npz(path).parts
+        found = [(int(image[0, 0, 0]), label) for image, label in part.read(None)]
+        assert found == [(number, number % 10) for number in range(COUNT)]
 
 
 def test_pixels_of_another_range_later_are_refused() -> None:
