@@ -137,7 +137,7 @@ class Config:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise bad_argument(message, "see python -m trainer --help")
+        raise bad_argument(message, f"see {self.prog} --help")
 
 
 def bad_argument(detail: str, hint: str) -> TrainerError:
@@ -145,14 +145,21 @@ def bad_argument(detail: str, hint: str) -> TrainerError:
     return TrainerError(ExitCode.BAD_ARGUMENTS, "BAD_REQUEST", detail, hint)
 
 
+def _further_commands(program: str) -> str:
+    if program != PROGRAM:
+        return "python -m trainer.data converts and checks data."
+    return (
+        "Further commands: validate (check devices, data and storage before a run), benchmark "
+        "(measure speed and memory), and python -m trainer.data (convert and check data)."
+    )
+
+
 def make_parser(program: str = PROGRAM) -> argparse.ArgumentParser:
     """Return the parser made from the fields of `Config`."""
     parser = _Parser(
         prog=program,
         description="Train an image classifier on TPU or CPU, and survive being interrupted: the "
-        "same command continues from the newest good checkpoint. Further commands: validate "
-        "(check devices, data and storage before a run), benchmark (measure speed and memory), and "
-        "python -m trainer.data (convert and check data).",
+        f"same command continues from the newest good checkpoint. {_further_commands(program)}",
         epilog="Exit codes: 0 finished, 75 interrupted and saved, 64 bad arguments, 66 no input, "
         "69 no device or no TensorFlow, 70 defect.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
