@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tpudash.store.snapshot import SourceState
+from tpudash.store.snapshot import NODES, SourceState
 from tpudash.wording.format import age
 from tpudash.wording.text import safe_text
 
@@ -41,3 +41,17 @@ def nothing_runs(context: ViewContext, hints: KeyHints) -> str:
     if context.options.is_watch:
         return "Nothing runs in this project yet; it appears here once someone launches a run."
     return hints.fill("Nothing runs in this project yet. Press {launch} to launch a training run.")
+
+
+def nothing_listed(context: ViewContext, hints: KeyHints) -> str:
+    """Return why there is no run, no node and no request, and what to press."""
+    status = context.snapshot.sources[NODES]
+    if status.state is SourceState.FAILING:
+        return " ".join(part for part in (status.title + ".", status.hint) if part)
+    if status.state is SourceState.WAITING:
+        return "Asking for nodes, requests and runs ..."
+    launch = "" if context.options.is_watch else hints.fill(" Press {launch} to launch a run.")
+    connection = context.snapshot.connection
+    is_google = connection is not None and connection.endpoint is None
+    newer = " TPU7x and later are not in the Cloud TPU API." if is_google else ""
+    return f"There are no nodes, no requests and no runs here.{newer}{launch}"

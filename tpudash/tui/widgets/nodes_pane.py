@@ -9,9 +9,10 @@ from rich.text import Text
 from textual.message import Message
 
 from tpudash.store.changes import TombstonesDismissed
-from tpudash.store.snapshot import NODES, SourceState
+from tpudash.store.snapshot import NODES
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Pane, PaneId, Subject, SubjectKind
+from tpudash.tui.widgets.empty_reason import nothing_listed
 from tpudash.tui.widgets.line import Line
 from tpudash.tui.widgets.node_cells import SORTABLE, TIMED_COLUMNS, Drawing, cell_of, columns_for
 from tpudash.tui.widgets.node_order import filtered, ordered
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tpudash.store.changes import ChangeSet
+    from tpudash.store.snapshot import Snapshot
 
 _FRAME_ROWS = 2
 """Title and heading."""
@@ -188,17 +190,7 @@ class NodesPane(Pane):
         if self._groups:
             back = self.host.hints.fill("Press {filter} and then escape to show all rows.")
             return f"Nothing matches {self._filter!r}. {back}"
-        status = self.context.snapshot.sources[NODES]
-        if status.state is SourceState.FAILING:
-            return " ".join(part for part in (status.title + ".", status.hint) if part)
-        if status.state is SourceState.WAITING:
-            return "Asking for nodes, requests and runs ..."
-        launch = self.host.hints.fill(" Press {launch} to launch a run.")
-        launch = "" if self.context.options.is_watch else launch
-        connection = self.context.snapshot.connection
-        is_google = connection is not None and connection.endpoint is None
-        newer = " TPU7x and later are not in the Cloud TPU API." if is_google else ""
-        return f"There are no nodes, no requests and no runs here.{newer}{launch}"
+        return nothing_listed(self.context, self.host.hints)
 
     def copy_text(self) -> str:
         """Return the selected row."""
@@ -331,16 +323,10 @@ class NodesPane(Pane):
 
     def _dismiss(self) -> None:
         facts = self.selected
-        snapshot = self.context.store.snapshot
-        names = {*snapshot.tombstones, *snapshot.request_tombstones}
-        if facts is not None and facts.subject.kind is SubjectKind.TOMBSTONE:
-            chosen = facts.subject.name
-            # The request that asked for a vanished node has no row of its own and goes with it.
-            requests = snapshot.request_tombstones.values()
-            asked = {one.request.name for one in requests if chosen in one.request.node_names}
-            names = {chosen, *asked}
+        chosen = facts.subject if facts is not None else None
+        names = _dismissed(chosen, self.context.store.snapshot)
         if names:
-            self.context.store.apply(TombstonesDismissed(frozenset(names)))
+            self.context.store.apply(TombstonesDismissed(names))
 
     def on_node_table_row_highlighted(self, event: NodeTable.RowHighlighted) -> None:
         """Tell the app which thing is selected."""
@@ -358,3 +344,13 @@ class NodesPane(Pane):
         """Sort by the column that was clicked."""
         event.stop()
         self.sort_by(event.column_key)
+
+
+def _dismissed(chosen: Subject | None, snapshot: Snapshot) -> frozenset[str]:
+    """Return the tombstones that go with a chosen one; all of them where none is chosen."""
+    requests = snapshot.request_tombstones
+    if chosen is None or chosen.kind is not SubjectKind.TOMBSTONE:
+        return frozenset((*snapshot.tombstones, *requests))
+    # The request that asked for a vanished node has no row of its own and goes with it.
+    asked = (name for name, one in requests.items() if chosen.name in one.request.node_names)
+    return frozenset((chosen.name, *asked))
