@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from textual import events
 from textual.widgets import Button, Input, Select
 
 from tests.tui.conftest import Console
@@ -316,3 +317,22 @@ def test_the_screen_imports_neither_the_operations_room_nor_the_cloud() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert found.strip() == "[]"
+
+
+async def test_a_name_that_is_typed_in_a_burst_arrives_whole_and_in_order() -> None:
+    async with console() as it:
+        await it.press("down")
+        dialog = await open_dialog(it, "D")
+        await it.until(lambda: dialog.plan)
+        assert focused_id(it) == "plan-cancel"
+        word = dialog.plan.confirm_word if dialog.plan else ""
+        line = dialog.query_one("#plan-word-input", Input)
+        for key in [*f"{word}x", "backspace"]:
+            # As a terminal sends them: the next before the last is through.
+            character = key if len(key) == 1 else None
+            name = {"-": "minus"}.get(key, key)
+            it.app.post_message(events.Key(name, character))
+        await it.until(lambda: line.value == word)
+        await it.until(lambda: focused_id(it) == "plan-confirm")
+        await it.press("enter")
+        assert len(started(it)) == 1

@@ -65,6 +65,8 @@ class PlanDialog(Overlay[bool]):
         self._make_plan = make_plan
         self.plan: Plan | None = None
         self.operation_id: str | None = None
+        self._is_typing = False
+        """Whether the name is being typed: enter then means its end, not the focused Cancel."""
 
     def compose(self) -> ComposeResult:
         """Lay out title, text, the line for the name, and the buttons."""
@@ -145,17 +147,40 @@ class PlanDialog(Overlay[bool]):
         self.query_one("#plan-body").styles.max_height = max(3, event.size.height - FRAME_ROWS)
 
     def on_key(self, event: events.Key) -> None:
-        """Let the name be typed at once, wherever the focus is."""
+        """Let the name be typed at once, wherever the focus is.
+
+        The focus stays where it is until the name is complete: keys that were typed fast are under
+        way to what has the focus, and those that came after it moved would overtake them.
+        """
         line = self.query_one("#plan-word-input", Input)
-        if self.query_one("#plan-word").display and not line.has_focus and event.is_printable:
-            event.stop()
-            event.prevent_default()
-            line.focus()
-            line.insert_text_at_cursor(event.character or "")
+        if not self.query_one("#plan-word").display or line.has_focus:
+            return
+        if event.is_printable and event.character:
+            line.insert_text_at_cursor(event.character)
+        elif event.key == "backspace":
+            line.action_delete_left()
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+        self._is_typing = True
+        self._word_changed()
+
+    def on_mouse_down(self) -> None:
+        """A click means the button that it is on, whatever was typed."""
+        self._is_typing = False
+
+    def on_descendant_focus(self) -> None:
+        """Whoever moved to a button means that button."""
+        self._is_typing = False
 
     @on(Input.Changed, "#plan-word-input")
-    def _word_changed(self, event: Input.Changed) -> None:
-        self._confirm.disabled = not self._is_word(event.value)
+    def _word_changed(self) -> None:
+        line = self.query_one("#plan-word-input", Input)
+        is_word = self._is_word(line.value)
+        self._confirm.disabled = not is_word
+        if not line.has_focus:
+            (self._confirm if is_word else self._cancel).focus()
 
     @on(Input.Submitted, "#plan-word-input")
     def _word_submitted(self, event: Input.Submitted) -> None:
@@ -167,7 +192,8 @@ class PlanDialog(Overlay[bool]):
 
     @on(Button.Pressed, "#plan-cancel")
     def _cancel_pressed(self) -> None:
-        self.action_close()
+        if not self._is_typing:
+            self.action_close()
 
     @on(Button.Pressed, "#plan-confirm")
     def _confirm_pressed(self) -> None:
