@@ -164,13 +164,13 @@ class Player:
         self.seek(self.clock.now() + timedelta(seconds=seconds))
 
     def next_mark(self) -> str:
-        """Go to the next moment at which a node changed, and say which; "" where there is none."""
+        """Go to the next moment at which nodes changed, and say which; "" where there is none."""
         now = self.clock.now()
         mark = next((one for one in self.recording.marks if one.at > now), None)
         if mark is None:
             return ""
         self.seek(mark.at)
-        return mark.text
+        return ", ".join(one.text for one in self.recording.marks if one.at == mark.at)
 
     def faster(self, step: int) -> float:
         """Play at the next higher (1) or lower (-1) speed, and return it."""

@@ -1,8 +1,14 @@
-"""The checklist over a recorded preemption, at each moment at which anything became known."""
+"""The checklist over recorded preemptions, at each moment at which anything became known.
+
+In `older_listing.rec` runs are read with an older listing of nodes, so that their states say for a
+moment that a node vanished which is too new to be listed.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+import pytest
 
 from tests.unit.diagnostics.cases import BOOK
 from tests.unit.store.test_recording import PREEMPTION
@@ -15,7 +21,9 @@ from tpudash.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+OLDER_LISTING: Final = PREEMPTION.with_name("older_listing.rec")
 PREEMPTED, RESUMED = "rough-1", "rough-2"
 CHECKS: Final = tuple(
     check
@@ -24,10 +32,10 @@ CHECKS: Final = tuple(
 )
 
 
-def moments() -> Iterator[tuple[bool, list[Finding]]]:
+def moments(path: Path) -> Iterator[tuple[bool, list[Finding]]]:
     """Yield whether the preemption is known, and what failed, after each change of the world."""
     store, is_known = Store(), False
-    recording = Recording(PREEMPTION)
+    recording = Recording(path)
     for place, change in enumerate(recording.changes(0, len(recording))):
         if isinstance(change, FindingsMade):
             continue
@@ -44,9 +52,10 @@ def moments() -> Iterator[tuple[bool, list[Finding]]]:
     recording.close()
 
 
-def test_only_the_node_that_was_preempted_is_ever_called_so() -> None:
+@pytest.mark.parametrize("path", [PREEMPTION, OLDER_LISTING], ids=lambda path: path.stem)
+def test_only_the_node_that_was_preempted_is_ever_called_so(path: Path) -> None:
     told = 0
-    for is_known, failed in moments():
+    for is_known, failed in moments(path):
         assert is_known or not failed, [row.evidence for row in failed]
         for row in failed:
             assert row.check_id == "run-preempted"

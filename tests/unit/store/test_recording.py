@@ -359,7 +359,7 @@ def test_the_recorded_preemption_tells_its_story() -> None:
     story = []
     while text := player.next_mark():
         story.append(text)
-    assert story == ["rough-1 READY", "rough-1 PREEMPTED", "rough-1 gone", "rough-2 READY"]
+    assert story == ["rough-1 READY", "rough-1 PREEMPTED", "rough-1 gone, rough-2 READY"]
     player.seek(recording.ended)
     run = player.store.snapshot.runs["rough"]
     assert run.state == "TRAINING"

@@ -83,7 +83,8 @@ def _what_happened(node: Node | None, evidence: Evidence) -> str:
     if node.is_dead:
         return f"{node.node_id} was {node.state} {when}"
     if node.state == NodeState.DELETING:
-        return f"{node.node_id} is being deleted"
+        was = f"was PREEMPTED {when} and " if ended is not None else ""
+        return f"{node.node_id} {was}is being deleted"
     return f"{node.node_id} was PREEMPTED {when}, though it is listed as {node.state} still"
 
 
