@@ -132,6 +132,14 @@ class Report:
             **details,
         )
 
+    def tidy(self, clean_up: Callable[[], None]) -> None:
+        """Remove what the checks wrote; what cannot be removed is told, and fails nothing."""
+        try:
+            clean_up()
+        except TrainerError as fault:
+            text = one_line(f"{fault.detail} ({fault.hint})")
+            self._events.emit("warning", text, severity="WARNING")
+
     def close(self) -> None:
         """Write the event that sums up."""
         verdicts = self.verdicts.values()
@@ -199,4 +207,4 @@ def _run_heavy(config: Config, report: Report, name: str | None) -> None:
         for check in CHECKS[1:]:
             report.run(check, getattr(rehearsal, check))
     finally:
-        rehearsal.clean_up()
+        report.tidy(rehearsal.clean_up)

@@ -95,6 +95,21 @@ def test_unexpected_error_is_a_failed_check(report: Report) -> None:
     assert report.exit_code == ExitCode.DEFECT
 
 
+def test_what_cannot_be_removed_is_told_and_the_sum_still_comes(
+    report: Report, tmp_path: Path
+) -> None:
+    def refused() -> None:
+        raise TrainerError(
+            ExitCode.DEFECT, "BUCKET_ACCESS", "cannot remove gs://b/v", "give a role"
+        )
+
+    report.tidy(refused)
+    report.close()
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["warning", "validate"]
+    assert events[0]["message"] == "cannot remove gs://b/v (give a role)"
+
+
 def test_storage_that_loses_bytes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from trainer.checkpoints import Checkpoints
     from trainer.config import parse
