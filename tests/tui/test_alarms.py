@@ -10,7 +10,8 @@ import pytest
 from tests.tui.conftest import run_console_under_test as console
 from tests.tui.factories import NOW, make_world
 from tpudash.domain.alarm import Alarm
-from tpudash.store.changes import AlarmChanged
+from tpudash.domain.finding import Finding, Verdict
+from tpudash.store.changes import AlarmChanged, FindingsMade
 from tpudash.store.masked import MaskedStore
 
 if TYPE_CHECKING:
@@ -57,6 +58,17 @@ async def test_each_alarm_is_said_once_when_it_begins_and_once_when_it_ends() ->
         turn(it, BURN, on=False)
         await it.until(lambda: len(it.notices) == 2)
         assert it.notices[1] == "Alarm over: Spending is as wanted"
+
+
+async def test_an_alarm_says_how_things_stand_now() -> None:
+    async with console(size=(100, 30)) as it:
+        turn(it, BURN, on=True)
+        now = Finding("burn-rate", BURN.title, Verdict.FAIL, "$27/h; the limit is $1/h")
+        it.store.apply(FindingsMade((now,)))
+        it.app.clear_notifications()
+        it.app.stage.tick()
+        await it.until(lambda: "$27/h" in it.screen_text)
+        assert "$9/h" not in it.screen_text
 
 
 async def test_a_low_screen_has_one_row_and_says_how_many_more() -> None:

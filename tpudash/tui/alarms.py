@@ -46,9 +46,21 @@ def is_old(snapshot: Snapshot, now: datetime) -> bool:
 
 
 def money_alarms(snapshot: Snapshot) -> list[Alarm]:
-    """Return the alarms about money that are on, the newest first."""
+    """Return the alarms about money that are on, the newest first, with their evidence of now."""
+    if not snapshot.alarms:
+        return []
+    now = {
+        (one.check_id, one.subject): one.evidence
+        for one in snapshot.findings
+        if one.verdict in {Verdict.WARN, Verdict.FAIL}
+    }
     return [
-        Alarm(f"check {one.check_id} {one.subject}", "ALARM", f"{one.place}{one.text}", one.since)
+        Alarm(
+            f"check {one.check_id} {one.subject}",
+            "ALARM",
+            f"{one.place}{now.get(one.key, one.text)}",
+            one.since,
+        )
         for one in reversed(snapshot.alarms)
     ]
 

@@ -134,7 +134,6 @@ class LaunchScreen(Overlay[None]):
 
     def on_mount(self) -> None:
         """Offer what is known without asking anybody; the cloud is asked for the zone's own."""
-        self.query_one("#launch-title", Line).show(Text(" Launch a training run", "bold"))
         keys = Text("tab moves  enter opens  ctrl+l plans  esc cancels", self._muted)
         self.query_one("#launch-keys", Line).show(keys)
         for line in self.query(Input):
@@ -162,6 +161,9 @@ class LaunchScreen(Overlay[None]):
         self.query_one("#launch-below").display = is_below
         rows = height - FRAME_ROWS - (WHAT_IF_ROWS if is_below else 0)
         self.query_one("#launch-fields").styles.max_height = max(3, rows)
+        below = "" if rows >= len(LABELS) else "  more fields below: tab goes on"
+        title = Text(" Launch a training run", "bold").append(below, self._muted)
+        self.query_one("#launch-title", Line).show(title)
         self._compare()
 
     @property
