@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed"),
 ]
 _WITHIN_S = 60.0
+POD_ZONE = "us-central1-a"
 _NODE = ("--accelerator-type=v2-8", f"--version={RUNTIME}")
 
 
@@ -121,6 +122,80 @@ async def test_refusals(gcloud: Gcloud, emulator: Cloud) -> None:
     assert 'accelerator type, "v9-8", could not be found' in unknown[2]
     assert "There is no more capacity in the zone" in full[2]
     assert "NOT_FOUND" in gone[2]
+
+
+async def test_lists_are_filtered_sorted_and_cut(gcloud: Gcloud, emulator: Cloud) -> None:
+    for name in ("a", "b", "c"):
+        labels = {"team": "x"} if name == "b" else {}
+        await emulator.create(name, labels=labels, network_config={"enable_external_ips": True})
+    filtered, turned, paged, told = await asyncio.gather(
+        gcloud.vm("list", "--filter=state=READY AND labels.team=x", "--format=value(name)"),
+        gcloud.vm("list", "--sort-by=~name", "--format=value(name)"),
+        gcloud.vm("list", "--page-size=1", "--zone=-", "--format=value(name)"),
+        gcloud.vm("describe", "a", "--format=value(networkEndpoints[0].accessConfig.externalIp)"),
+    )
+    assert [answer[1].split() for answer in (filtered, turned, paged)] == [
+        ["b"],
+        ["c", "b", "a"],
+        ["a", "b", "c"],
+    ]
+    assert told[1].strip()
+    code, _, error = await gcloud.vm("update", "a", "--internal-ips", "--add-tags=t")
+    assert code == 0, error
+    shown = await gcloud.json("compute", "tpus", "tpu-vm", "describe", "a")
+    assert shown["tags"] == ["t"]
+    assert "accessConfig" not in shown["networkEndpoints"][0]
+
+
+async def test_what_cannot_be_done_is_refused_in_googles_words(
+    gcloud: Gcloud, emulator: Cloud
+) -> None:
+    await emulator.create("spot", scheduling_config={"spot": True})
+    pod = {"accelerator_type": "v2-32", "runtime_version": "tpu-vm-tf-2.19.0-pod-pjrt"}
+    await emulator.create("pod", parent=f"projects/demo/locations/{POD_ZONE}", **pod)
+    await emulator.finish(await emulator.tpu.stop_node({"name": node_name("spot")}))
+    answers = await asyncio.gather(
+        gcloud.vm("stop", "pod", f"--zone={POD_ZONE}"),
+        gcloud.vm("start", "spot"),
+        gcloud.vm("stop", "spot"),
+        gcloud.vm("create", "r", *_NODE, "--reserved"),
+        gcloud.vm("create", "z", "--zone=us-east9-x", *_NODE),
+        gcloud.vm("create", "v", "--accelerator-type=v2-8", "--version=nope"),
+        gcloud.run("compute", "tpus", "describe", "spot"),
+    )
+    assert [answer[0] for answer in answers] == [1] * len(answers)
+    said = [
+        "stop is not supported for pod nodes",
+        "start is not supported for spot nodes",
+        "stop is not supported while in state STOPPED",
+        "Insufficient reserved capacity",
+        'The requested zone "us-east9-x" is not supported',
+        'cannot be "nope"',
+        "NOT_FOUND",
+    ]
+    for words, answer in zip(said, answers, strict=True):
+        assert words in answer[2], answer
+
+
+async def test_slices_of_one_request(gcloud: Gcloud, emulator: Cloud) -> None:
+    queue = ("compute", "tpus", "queued-resources")
+    flags = ("--accelerator-type=v2-8", f"--runtime-version={RUNTIME}", "--valid-until-duration=1h")
+    slices = ("--node-count=2", "--node-prefix=s")
+    code, _, error = await gcloud.run(*queue, "create", "q", *flags, *slices, "--spot")
+    assert code == 0, error
+    stable, alpha = await asyncio.gather(
+        gcloud.json(*queue, "describe", "q"), gcloud.json("alpha", *queue, "describe", "q")
+    )
+    assert stable["queueingPolicy"]["validUntilDuration"] == "3600s"
+    assert stable["tpu"]["nodeSpec"][0]["multisliceParams"]["nodeCount"] == 2
+    assert alpha["tpu"]["nodeSpec"][0]["multiNodeParams"]["nodeCount"] == 2
+    nodes = emulator.emulator.world.nodes
+    assert {record.name.id for record in nodes} == {"s-0", "s-1"}
+    refused = await gcloud.run(*queue, "delete", "q")
+    assert refused[0] == 1
+    assert "not supported while in state ACTIVE" in refused[2]
+    assert (await gcloud.run(*queue, "delete", "q", "--force"))[0] == 0
+    assert not len(nodes)
 
 
 async def test_without_waiting(gcloud: Gcloud, emulator: Cloud) -> None:
