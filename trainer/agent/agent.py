@@ -49,6 +49,7 @@ _FLUSH_S = 5.0
 _HURRIED_FLUSH_S = 2.0
 _IDLE_CHECK_S = 30.0
 _COPY_EVERY_S = 60.0
+_OUTCOMES = {"FINISHED": AgentExit.FINISHED, "FAILED": AgentExit.FAILED}
 _STARTUP_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -177,7 +178,7 @@ class Agent:
             state = json.loads(found).get("state") if found else None
         except (FolderError, ValueError, AttributeError):
             return None
-        return {"FINISHED": AgentExit.FINISHED, "FAILED": AgentExit.FAILED}.get(str(state))
+        return _OUTCOMES.get(str(state))
 
     def _work(self) -> AgentExit:
         writes_records = self._node.worker == 0
@@ -192,12 +193,9 @@ class Agent:
         except SpecError as error:
             self.tell(str(error), "ERROR")
             return AgentExit.FAILED
-        if record.state in ("FINISHED", "FAILED"):
-            self.tell(f"this attempt is already {record.state}; nothing to do")
-            return AgentExit.FINISHED if record.state == "FINISHED" else AgentExit.FAILED
-        ended = self._ended_on_first_worker()
+        ended = _OUTCOMES.get(record.state, self._ended_on_first_worker())
         if ended is not None:
-            self.tell("worker 0 says that this attempt is over; nothing to do")
+            self.tell(f"this attempt is already {ended.name}; nothing to do")
             return ended
         recorder = Recorder(self._folder if writes_records else None, record, console)
         recorder.update(urgent=True, state="STARTING", stage=None, ended=None, error=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -50,3 +51,26 @@ def full_command(spec: Spec, node: NodeIdentity, *, last_step: int, endpoint: st
         # A node of a local cloud is a process of this machine and no business of the network's.
         command += ["--host", endpoint.rpartition(":")[0].strip("[]") or "0.0.0.0"]  # noqa: S104
     return command
+
+
+def full_environment(spec: Spec, node: NodeIdentity, *, last_step: int) -> dict[str, str]:
+    """Return the environment of the command: this process's, the spec's, and who and where it is.
+
+    Args:
+        spec: the run's spec.
+        node: the worker that it runs on.
+        last_step: last step that an earlier life reported, or -1.
+    """
+    return {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        **spec.environment,
+        "TPUDASH_RUN": spec.run,
+        "TPUDASH_ATTEMPT": str(spec.attempt),
+        "TPUDASH_MODEL_DIR": spec.run_url,
+        "TPUDASH_NODE": node.node,
+        "TPUDASH_WORKER": str(node.worker),
+        "TPUDASH_WORKERS": str(node.workers),
+        "TPUDASH_COORDINATOR": node.coordinator,
+        "TPUDASH_LAST_STEP": str(last_step),
+    }

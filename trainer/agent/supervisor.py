@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -14,7 +13,7 @@ from trainer.agent.child import Child
 from trainer.agent.console import console
 from trainer.agent.cost_cap import CostCap, elapsed_since
 from trainer.agent.progress import Progress, parse_event, severity_of
-from trainer.agent.recipe_command import full_command, is_server, is_trainer
+from trainer.agent.recipe_command import full_command, full_environment, is_server, is_trainer
 from trainer.agent.settings import AgentExit
 from trainer.faults import ExitCode, classify, one_line
 
@@ -347,19 +346,7 @@ class Supervisor:
         )
 
     def _environment(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            "PYTHONUNBUFFERED": "1",
-            **self._spec.environment,
-            "TPUDASH_RUN": self._spec.run,
-            "TPUDASH_ATTEMPT": str(self._spec.attempt),
-            "TPUDASH_MODEL_DIR": self._spec.run_url,
-            "TPUDASH_NODE": self._node.node,
-            "TPUDASH_WORKER": str(self._node.worker),
-            "TPUDASH_WORKERS": str(self._node.workers),
-            "TPUDASH_COORDINATOR": self._node.coordinator,
-            "TPUDASH_LAST_STEP": str(self.progress.last_step),
-        }
+        return full_environment(self._spec, self._node, last_step=self.progress.last_step)
 
 
 def _unexplained(code: int, child: Child | None) -> dict[str, str]:

@@ -73,6 +73,22 @@ def preflight(
     Raises:
         TrainerError: something is missing, or the versions cannot work together.
     """
+    installed = _installed(version, remote=remote)
+    if needs_tpu and installed.libtpu is None:
+        raise _wrong("libtpu is not installed, so JAX would train on the CPU", _TPU_HINT)
+    built_for = libtpu_of_jax() if needs_tpu else None
+    if built_for and not f"{installed.libtpu}.".startswith(f"{built_for}."):
+        raise _wrong(
+            f"libtpu {installed.libtpu} is not the {built_for} that jax {installed.jax} needs",
+            _TPU_HINT,
+        )
+    if OLDEST <= _numbers(installed.jax) <= NEWEST:
+        return installed, []
+    return installed, [f"jax {installed.jax} is untested; 0.6 to 0.10 are known to work"]
+
+
+def _installed(version: Callable[[str], str | None], *, remote: bool) -> Installed:
+    """Return what is installed. Raises `TrainerError` if something is missing or misfits."""
     needed = ["jax", "jaxlib", "optax", "orbax-checkpoint", *(["gcsfs"] if remote else [])]
     found = {name: version(name) for name in needed}
     missing = [name for name, number in found.items() if number is None]
@@ -82,21 +98,12 @@ def preflight(
             f"install the recipe: pip install 'tpudash[trainer-jax]' here; on a TPU VM {_TPU_HINT}",
         )
     jax, jaxlib = str(found["jax"]), str(found["jaxlib"])
-    libtpu = version("libtpu")
     if _numbers(jax) != _numbers(jaxlib):
         raise _wrong(
             f"jax {jax} and jaxlib {jaxlib} do not belong together", f"pip install -U jax=={jax}"
         )
-    if needs_tpu and libtpu is None:
-        raise _wrong("libtpu is not installed, so JAX would train on the CPU", _TPU_HINT)
-    warnings = []
-    built_for = libtpu_of_jax() if needs_tpu else None
-    if built_for and not f"{libtpu}.".startswith(f"{built_for}."):
-        raise _wrong(f"libtpu {libtpu} is not the {built_for} that jax {jax} needs", _TPU_HINT)
-    if not OLDEST <= _numbers(jax) <= NEWEST:
-        warnings.append(f"jax {jax} is untested; 0.6 to 0.10 are known to work")
     orbax = str(found["orbax-checkpoint"])
-    return Installed(jax, jaxlib, orbax, version("numpy"), libtpu), warnings
+    return Installed(jax, jaxlib, orbax, version("numpy"), version("libtpu"))
 
 
 def _wrong(detail: str, hint: str) -> TrainerError:
