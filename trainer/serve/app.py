@@ -35,6 +35,8 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _DISCARD_TIMES = 8
 """How much of a body that is too large is read, in sizes of the limit, so that its sender hears."""
 _DISCARD_S = 2.0
+_MOST_TIMES = 16
+"""How much of bodies is read at a time, in sizes of the limit, so that memory has an end."""
 
 
 class Application:
@@ -45,6 +47,7 @@ class Application:
         self._max_body_bytes = max_body_bytes
         self._body_timeout_s = body_timeout_s
         self._others = _make_others(host)
+        self._being_read = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -89,12 +92,7 @@ class Application:
         message = await receive()
         body: bytes = message.get("body", b"")
         if message.get("more_body"):
-            try:
-                body = await asyncio.wait_for(
-                    self._rest(body, receive), timeout=self._body_timeout_s
-                )
-            except (TimeoutError, asyncio.TimeoutError):
-                raise RequestError(408, "the body did not arrive in time") from None
+            body = await self._patiently(body, receive, limit if declared is None else declared)
         if len(body) > limit:
             raise _too_large(limit)
         if encoding in (b"", b"identity"):
@@ -102,6 +100,18 @@ class Application:
         if encoding == b"gzip":
             return _unzipped(body, limit)
         raise RequestError(415, "content-encoding must be gzip or none")
+
+    async def _patiently(self, first: bytes, receive: Receive, size: int) -> bytes:
+        """Read a body that comes in pieces, within its time and what all may take together."""
+        if self._being_read + size > _MOST_TIMES * self._max_body_bytes:
+            raise RequestError(429, "too many large bodies are being read", 1)
+        self._being_read += size
+        try:
+            return await asyncio.wait_for(self._rest(first, receive), self._body_timeout_s)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise RequestError(408, "the body did not arrive in time") from None
+        finally:
+            self._being_read -= size
 
     async def _rest(self, first: bytes, receive: Receive) -> bytes:
         parts, size = [first], len(first)
@@ -142,7 +152,7 @@ def _headers_of(error: RequestError) -> list[tuple[bytes, bytes]]:
     headers = []
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
-    if error.status in (408, 413):
+    if error.status in (408, 413, 429):
         # What is left of the body would be taken for the next request.
         headers.append(_CLOSE)
     if error.status == 405:

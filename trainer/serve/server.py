@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from trainer.stopping import StopRequest
 
 _KEEP_ALIVE_S = 75
+_BACKLOG = 2048
 _POLL_S = 0.02
 _CLOSING_S = 5.0
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket, so that a port in use is told before anything is loaded.
+    """Return a socket that listens, so that a port in use is told before anything is loaded.
+
+    Who connects before the server runs is answered once it does.
 
     Raises:
         TrainerError: the address cannot be had.
@@ -45,6 +48,7 @@ def listen(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen(_BACKLOG)
     except OSError as error:
         bound.close()
         taken = error.errno == errno.EADDRINUSE
@@ -152,8 +156,8 @@ class Server:
             loop.call_soon_threadsafe(self._give_up, defect)
             return
         loop.call_soon_threadsafe(self._open, window_s)
-        if self._settings.reload_seconds:
-            reloader.watch(self._settings.reload_seconds)
+        if self._settings.look_every_s:
+            reloader.watch(self._settings.look_every_s)
 
     def _give_up(self, fault: TrainerError) -> None:
         self._fault = fault
@@ -230,5 +234,5 @@ def _config(application: Application) -> uvicorn.Config:
         proxy_headers=False,
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE_S,
-        backlog=2048,
+        backlog=_BACKLOG,
     )

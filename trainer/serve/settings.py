@@ -58,7 +58,9 @@ class Settings:
         "notice; requests that have begun are answered in any case",
         1.0,
     )
-    reload_seconds: float = _flag("how often to look for a newer export; 0 means never", 5.0)
+    reload_seconds: float = _flag(
+        "how often to look for a newer export; 0 means never, -1 means 5, or 30 on gs://", -1.0
+    )
     report_seconds: float = _flag("how often to tell the figures as an event; 0 means never", 5.0)
     model_dir: str = _flag("folder of the run, as the agent gives it; used without --model", "")
     run: str = _flag("name of the run, copied into each event", "local")
@@ -76,6 +78,13 @@ class Settings:
     def max_body_bytes(self) -> int:
         """Largest request body in bytes."""
         return int(self.max_body_mb * 2**20)
+
+    @property
+    def look_every_s(self) -> float:
+        """Seconds between looks for a newer export; 0 for none. A look at a bucket costs money."""
+        if self.reload_seconds >= 0:
+            return self.reload_seconds
+        return 30.0 if self.folder.startswith("gs://") else 5.0
 
     @property
     def model_name(self) -> str:
@@ -142,7 +151,8 @@ def parse(arguments: Sequence[str]) -> Settings:
     _check_range("max_body_mb", settings.max_body_mb, 0.001, 1024)
     _check_range("window_ms", settings.window_ms, -1, 1000)
     _check_range("timeout_seconds", settings.timeout_seconds, 0.01, 3600)
-    for name in ("drain_seconds", "reload_seconds", "report_seconds"):
+    _check_range("reload_seconds", settings.reload_seconds, -1, 86_400)
+    for name in ("drain_seconds", "report_seconds"):
         _check_range(name, getattr(settings, name), 0, 3600)
     return settings
 
