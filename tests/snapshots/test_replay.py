@@ -37,8 +37,9 @@ def recording() -> Iterator[Recording]:
 
 
 def moment_of(recording: Recording, name: str) -> datetime:
-    found = (mark.at for mark in recording.marks if mark.text == name)
-    return next(found, recording.ended)
+    if name == "end":
+        return recording.ended
+    return next(mark.at for mark in recording.marks if name in mark.text)
 
 
 def replay_at(recording: Recording, name: str) -> ReplayApp:
