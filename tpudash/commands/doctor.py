@@ -142,7 +142,7 @@ def _evidence(
         session.clock.now(),
         subject=name,
         probes=book.results,
-        most_per_hour_usd=session.settings.alarm_per_hour_usd,
+        limits=session.settings.alarm_limits,
     )
 
 

@@ -115,7 +115,7 @@ def _checklist(parts: ScreenParts) -> ChecklistSource:
         parts.state.settings.intervals.checklist,
         lambda: parts.prices,
         ACTIONS if parts.is_operator else frozenset(),
-        most_per_hour_usd=parts.state.settings.alarm_per_hour_usd,
+        limits=parts.state.settings.alarm_limits,
         journal=journal_file(parts.state),
     )
     checklist.on_alarm = tell

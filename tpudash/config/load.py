@@ -157,7 +157,7 @@ def _from_text(key: str, text: str) -> Any:
         return [part.strip() for part in text.split(",") if part.strip()]
     if key in {"ascii", "mouse"}:
         return _TRUTH.get(text.lower(), text)
-    if key.startswith("intervals.") or key in {"rotate_s", "alarm_per_hour_usd"}:
+    if key.startswith("intervals.") or key in {"rotate_s", "alarm_per_hour_usd", "alarm_idle_s"}:
         try:
             return float(text)
         except ValueError:
@@ -167,6 +167,7 @@ def _from_text(key: str, text: str) -> Any:
 
 _LEAST: Final = {
     "alarm_per_hour_usd": (0.0, "US dollars an hour"),
+    "alarm_idle_s": (0.0, "seconds"),
     "rotate_s": (0.0, "seconds"),
     "serving.p99_limit_s": (0.0, "seconds"),
     "serving.error_limit": (0.0, "requests that may fail of one"),

@@ -7,9 +7,11 @@ capitals. Tables (`[keys]`, `[intervals]`) are written with a dot in messages: `
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from tpudash.domain.alarm import AlarmLimits
 from tpudash.domain.serving import ServingLimits
 
 if TYPE_CHECKING:
@@ -102,6 +104,9 @@ class Settings:
     alarm_per_hour_usd: float | None = _setting(
         None, "US dollars an hour, over all nodes, above which there is an alarm"
     )
+    alarm_idle_s: float = _setting(
+        180.0, "Seconds for which a node may be idle before there is an alarm"
+    )
     log_level: str = _setting("INFO", "How much goes to our own log file")
     keys: Mapping[str, str] = field(
         default_factory=dict,
@@ -116,6 +121,12 @@ class Settings:
         default_factory=Serving,
         metadata={"explain": "Models that are served", "variables": ()},
     )
+
+    @property
+    def alarm_limits(self) -> AlarmLimits:
+        """From where on there is an alarm about money."""
+        idle_for = timedelta(seconds=self.alarm_idle_s)
+        return AlarmLimits(self.alarm_per_hour_usd, idle_for)
 
     @property
     def projects(self) -> tuple[str, ...]:

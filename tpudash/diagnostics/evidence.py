@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tpudash.cost.estimate import attempt_on, hourly_rate
 from tpudash.cost.lives import lives_of
+from tpudash.domain.alarm import AlarmLimits
 from tpudash.domain.run import RunState
 from tpudash.domain.serving import ServingLimits
 
@@ -52,7 +53,7 @@ class Evidence:
         suppressed_log_entries: How many entries Cloud Logging left out of the tail, at least.
         probes: Answers to what checks ask of the world beside the store.
         series: Time series by node id.
-        most_per_hour_usd: The rate above which the project's owner wants an alarm, or None.
+        limits: From where on there is an alarm about money.
         serving: The newest figures of each model that is served.
         serving_limits: From where on a model is served badly.
         actions: Ids of the actions that are there to be taken; none in watch mode.
@@ -70,7 +71,7 @@ class Evidence:
     suppressed_log_entries: int = 0
     probes: Mapping[ProbeKey, ProbeResult] = field(default_factory=dict)
     series: Mapping[str, tuple[MetricSeries, ...]] = field(default_factory=dict)
-    most_per_hour_usd: float | None = None
+    limits: AlarmLimits = field(default_factory=AlarmLimits)
     serving: tuple[ServingFigures, ...] = ()
     serving_limits: ServingLimits = field(default_factory=ServingLimits)
     actions: frozenset[str] = ACTIONS
@@ -206,7 +207,7 @@ def gather(
     subject: str | None = None,
     actions: frozenset[str] = ACTIONS,
     probes: Mapping[ProbeKey, ProbeResult] | None = None,
-    most_per_hour_usd: float | None = None,
+    limits: AlarmLimits | None = None,
 ) -> Evidence:
     """Collect what the store knows; of the log, its newest entries and what is never too old."""
     nodes = store.snapshot.nodes.values()
@@ -221,7 +222,7 @@ def gather(
         suppressed_log_entries=store.logs.suppressed,
         probes=probes or {},
         series={node.node_id: store.series.of(node.node_id) for node in nodes},
-        most_per_hour_usd=most_per_hour_usd,
+        limits=limits or AlarmLimits(),
         serving=store.serving.latest(),
         serving_limits=store.serving.limits,
         actions=actions,

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmLimits:
+    """From where on there is an alarm, as the project's owner wants it.
+
+    Attributes:
+        per_hour_usd: The rate of everything above which there is one, or None for no limit.
+        idle_for: For how long a node may be idle; an agent that was told to delete its own node
+            needs a moment for it.
+    """
+
+    per_hour_usd: float | None = None
+    idle_for: timedelta = timedelta(minutes=3)
 
 
 @dataclass(frozen=True, slots=True)

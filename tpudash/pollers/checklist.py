@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tpudash.cost.alarms import AlarmChange
     from tpudash.cost.prices import PriceBook
     from tpudash.diagnostics.evidence import Evidence
+    from tpudash.domain.alarm import AlarmLimits
     from tpudash.gateways.protocols import Cloud
     from tpudash.store.store import Store
 
@@ -37,7 +38,7 @@ class ChecklistSource:
     Args:
         prices: Returns the prices as they are known now.
         actions: Ids of the actions that the screen offers; none in watch mode.
-        most_per_hour_usd: The rate above which there is an alarm, or None.
+        limits: From where on there is an alarm about money.
         journal: The file in which this machine's operations stand, or None where there is none.
 
     Attributes:
@@ -55,7 +56,7 @@ class ChecklistSource:
         prices: Callable[[], PriceBook],
         actions: frozenset[str],
         *,
-        most_per_hour_usd: float | None = None,
+        limits: AlarmLimits | None = None,
         journal: Path | None = None,
     ) -> None:
         self._store = store
@@ -63,7 +64,7 @@ class ChecklistSource:
         self._interval_s = interval_s
         self._prices = prices
         self._actions = actions
-        self._most_per_hour_usd = most_per_hour_usd
+        self._limits = limits
         self.on_alarm: Callable[[AlarmChange], object] = lambda _: None
         self._probes = ProbeBook(clock, journal=journal)
         self._alarms = AlarmBook()
@@ -88,7 +89,7 @@ class ChecklistSource:
             self._clock.now(),
             actions=self._actions,
             probes=self._probes.results,
-            most_per_hour_usd=self._most_per_hour_usd,
+            limits=self._limits,
         )
 
     async def _run(self) -> None:

@@ -27,6 +27,7 @@ from tpudash.cost.lives import lives_of
 from tpudash.cost.prices import PriceBook
 from tpudash.diagnostics.checklist import run_checklist
 from tpudash.diagnostics.evidence import gather
+from tpudash.domain.alarm import AlarmLimits
 from tpudash.domain.finding import Finding, Verdict
 from tpudash.domain.node import Node, Scheduling
 from tpudash.domain.run import Run, RunState
@@ -194,10 +195,25 @@ def test_the_burn_rate_of_a_whole_checklist_on_and_off() -> None:
         list_nodes(store, make_node(state=state, create_time=NOW), at=now)
         read_runs(store, make_run(last_heard=now))
         report_source(store, "nodes", last_success=now)
-        rows = run_checklist(gather(store, BOOK, now, most_per_hour_usd=1.0), join=False)
+        rows = run_checklist(gather(store, BOOK, now, limits=AlarmLimits(1.0)), join=False)
         events += [
             (minute, change.is_on)
             for change in book.update(rows, now)
             if change.alarm.check_id == "burn-rate"
         ]
     assert events == [(1, True), (3, False), (4, True)]
+
+
+@pytest.mark.parametrize(("idle_minutes", "alarms"), [(3, 1), (30, 0)])
+def test_for_how_long_a_node_may_be_idle_is_set(idle_minutes: int, alarms: int) -> None:
+    store, book = Store(), AlarmBook()
+    ended = NOW - timedelta(minutes=10)
+    done = make_attempt(1, state="FINISHED", ended=ended)
+    list_nodes(store, make_node())
+    read_runs(store, make_run(state=RunState.FINISHED, attempts=(done,)))
+    report_source(store, "nodes")
+    report_source(store, "runs")
+    limits = AlarmLimits(None, timedelta(minutes=idle_minutes))
+    rows = run_checklist(gather(store, BOOK, NOW, limits=limits), join=False)
+    idle = [one for one in book.update(rows, NOW) if one.alarm.check_id == "node-idle"]
+    assert len(idle) == alarms

@@ -18,6 +18,7 @@ from tests.tui.factories import (
     report_source,
 )
 from tests.unit.diagnostics.cases import ago, check_project, check_with, evidence, healthy_store
+from tpudash.domain.alarm import AlarmLimits
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.finding import Verdict
 from tpudash.domain.node import Scheduling
@@ -114,8 +115,8 @@ def test_burn_rate() -> None:
     assert finding.evidence.startswith("$5.85/h for 2 READY nodes; ")
     assert "by example spot prices" in finding.evidence
     assert "example" not in spending(on_demand).evidence
-    assert spending(spot, on_demand, most_per_hour_usd=5.86).verdict is PASS
-    limited = spending(spot, on_demand, most_per_hour_usd=5.84)
+    assert spending(spot, on_demand, limits=AlarmLimits(5.86)).verdict is PASS
+    limited = spending(spot, on_demand, limits=AlarmLimits(5.84))
     assert limited.verdict is FAIL
     assert "the limit is $5.84/h" in limited.evidence
 

@@ -36,6 +36,7 @@ from tests.unit.diagnostics.verdict_cases import (
     without_run,
 )
 from tests.unit.diagnostics.verdict_table_of_runs import CASES_OF_RUNS
+from tpudash.domain.alarm import AlarmLimits
 from tpudash.domain.failure import ErrorClass, Failure, RetryPolicy
 from tpudash.domain.node import Symptom
 from tpudash.domain.operation import OperationState
@@ -76,7 +77,7 @@ CASES: Final[dict[str, dict[Verdict, Case]]] = {
     },
     "burn-rate": {
         PASS: project(nodes=(make_node(),), runs=(make_run(),)),
-        FAIL: project(nodes=(make_node(),), most_per_hour_usd=0.5),
+        FAIL: project(nodes=(make_node(),), limits=AlarmLimits(0.5)),
         UNKNOWN: project(nodes=(make_node(accelerator_type="v9-8"),)),
     },
     "clocks-agree": {

@@ -12,6 +12,7 @@ import pytest
 from tests.tui.factories import NOW, FakeClock, list_nodes, make_node, make_run, read_runs
 from tests.tui.factories import report_source as report
 from tpudash.cost.prices import PriceBook
+from tpudash.domain.alarm import AlarmLimits
 from tpudash.domain.finding import Verdict
 from tpudash.domain.probe import BillingFacts, ProbeKey, ProbeKind, ZoneOffer
 from tpudash.errors import NotAllowedError
@@ -112,7 +113,7 @@ async def test_a_connection_that_cannot_say_is_no_answer() -> None:
 
 def source(store: Store, changes: list[AlarmChange] | None = None) -> ChecklistSource:
     checklist = ChecklistSource(
-        store, FakeClock(), 15.0, PriceBook.bundled, frozenset(), most_per_hour_usd=1.0
+        store, FakeClock(), 15.0, PriceBook.bundled, frozenset(), limits=AlarmLimits(1.0)
     )
     if changes is not None:
         checklist.on_alarm = changes.append

@@ -30,7 +30,7 @@ def check(evidence: Evidence) -> Finding:
     text = f"{now} for {counted(totals.billing_nodes, 'READY node')}; {so_far} so far, estimated"
     if totals.uses_example_prices and totals.billing_nodes:
         text += " by example spot prices"
-    limit = evidence.most_per_hour_usd
+    limit = evidence.limits.per_hour_usd
     if limit is not None and totals.per_hour_usd is not None and totals.per_hour_usd > limit:
         return ABOUT.failed(
             evidence,

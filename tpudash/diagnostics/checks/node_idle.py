@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.check import About, Group, Scope
@@ -26,8 +25,6 @@ ABOUT: Final = About(
     group=Group.COSTS,
 )
 OVER: Final = frozenset({RunState.FINISHED, RunState.FAILED, RunState.DELETED})
-GRACE: Final = timedelta(minutes=3)
-"""An agent that was told to delete its own node needs a moment for it."""
 
 
 def check(evidence: Evidence) -> Finding:
@@ -43,7 +40,7 @@ def check(evidence: Evidence) -> Finding:
     if run.state not in OVER and not moved_on:
         return ABOUT.passed(evidence, f"its run {run.name} is {run.state}")
     since = _idle_since(node, run)
-    if since is not None and evidence.now - since < GRACE:
+    if since is not None and evidence.now - since < evidence.limits.idle_for:
         return ABOUT.not_applicable(evidence, f"its run {run.name} has just ended")
     return _idle(node, run, since, evidence)
 
