@@ -104,12 +104,13 @@ class Application:
     async def _patiently(self, first: bytes, receive: Receive, size: int) -> bytes:
         """Read a body that comes in pieces, within its time and what all may take together."""
         if self._being_read + size > _MOST_TIMES * self._max_body_bytes:
-            raise RequestError(429, "too many large bodies are being read", 1)
+            raise RequestError(429, "too many large bodies are being read", 1, is_unread=True)
         self._being_read += size
         try:
             return await asyncio.wait_for(self._rest(first, receive), self._body_timeout_s)
         except (TimeoutError, asyncio.TimeoutError):
-            raise RequestError(408, "the body did not arrive in time") from None
+            text = "the body did not arrive in time"
+            raise RequestError(408, text, is_unread=True) from None
         finally:
             self._being_read -= size
 
@@ -152,7 +153,7 @@ def _headers_of(error: RequestError) -> list[tuple[bytes, bytes]]:
     headers = []
     if error.retry_after_s is not None:
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
-    if error.status in (408, 413, 429):
+    if error.is_unread:
         # What is left of the body would be taken for the next request.
         headers.append(_CLOSE)
     if error.status == 405:
@@ -178,7 +179,8 @@ async def _discard(receive: Receive, most: int) -> None:
 
 
 def _too_large(limit: int) -> RequestError:
-    return RequestError(413, f"the body is larger than {limit / 2**20:g} MB")
+    text = f"the body is larger than {limit / 2**20:g} MB"
+    return RequestError(413, text, is_unread=True)
 
 
 def _unzipped(body: bytes, limit: int) -> bytes:

@@ -29,12 +29,21 @@ class RequestError(Exception):
     Attributes:
         status: the HTTP status.
         retry_after_s: when to try again, for 429 and 503.
+        is_unread: whether a part of the body is not read, so that the connection has to end.
     """
 
-    def __init__(self, status: int, text: str, retry_after_s: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        retry_after_s: int | None = None,
+        *,
+        is_unread: bool = False,
+    ) -> None:
         super().__init__(text)
         self.status = status
         self.retry_after_s = retry_after_s
+        self.is_unread = is_unread
 
 
 class NumbersOnly:

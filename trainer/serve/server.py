@@ -229,6 +229,8 @@ def _config(application: Application) -> uvicorn.Config:
         lifespan="off",
         access_log=False,
         log_config=None,
+        # It would write a line for whatever a port scanner sends.
+        log_level="error",
         server_header=False,
         date_header=False,
         proxy_headers=False,
