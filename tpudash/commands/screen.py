@@ -184,6 +184,7 @@ def console_settings(
             zones=settings.zones,
             accelerator_type=settings.accelerator_type or "",
         ),
+        idle_for=settings.alarm_limits.idle_for,
         no_color=traits.no_color,
         rotate_s=settings.rotate_s if is_watch else 0.0,
         notices=_notices(settings, problem, is_watch=is_watch and not is_replay),

@@ -14,6 +14,7 @@ from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from datetime import timedelta
 
     from tpudash.domain.budget import BudgetPort
     from tpudash.domain.control import Control, ControlPort
@@ -179,11 +180,11 @@ class Acts:
         if port is not None:
             self._host.push_screen(BudgetsScreen(self._host, port, self._operations))
 
-    def clean_up(self) -> None:
-        """Show what could be given back."""
+    def clean_up(self, idle_for: timedelta) -> None:
+        """Show what could be given back, and what has been idle for so long."""
         from tpudash.tui.screens.cleanup import CleanupScreen
 
-        self._host.push_screen(CleanupScreen(self._host, self._operations))
+        self._host.push_screen(CleanupScreen(self._host, self._operations, idle_for))
 
     def supervise(self, run: str) -> None:
         """Plan to switch the supervision of a run on or off."""

@@ -89,7 +89,7 @@ class Handlers:
 
     def _clean_up(self) -> None:
         if self._acts is not None:
-            self._acts.clean_up()
+            self._acts.clean_up(self._app.settings.idle_for)
 
     def _follow(self) -> None:
         if self._acts is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tpudash.tui.pane import PaneId
@@ -43,6 +44,7 @@ class ConsoleSettings:
         project: Shown in the status line until the connection says what it is.
         copy_file: File that receives what `y` copies, or None to save nothing.
         launch: What the launch form offers first.
+        idle_for: For how long a node must have been of no use to be offered for clean-up.
         no_color: Use no colours at all.
         leave_note: Said when the user leaves while nodes are billed.
         notices: Messages to show once after the start, such as a theme that could not be read.
@@ -59,6 +61,7 @@ class ConsoleSettings:
     project: str = ""
     copy_file: Path | None = None
     launch: LaunchDefaults = field(default_factory=LaunchDefaults)
+    idle_for: timedelta = timedelta(minutes=15)
     no_color: bool = False
     notices: tuple[str, ...] = ()
     leave_note: str = "Leaving stops nothing: runs go on, and tpudash takes them up again."

@@ -22,7 +22,7 @@ from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -52,6 +52,9 @@ class CleanupScreen(Overlay[None]):
     """Marks what tpudash made; anything else only where the user marks that very row.
 
     Nothing is deleted from here: the plan is shown first, and wants its word typed.
+
+    Args:
+        idle_for: For how long a node must have been of no use to be listed.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -61,8 +64,9 @@ class CleanupScreen(Overlay[None]):
         Binding("q", "close", show=False),
     ]
 
-    def __init__(self, host: HostApp, operations: OperationsPort) -> None:
+    def __init__(self, host: HostApp, operations: OperationsPort, idle_for: timedelta) -> None:
         super().__init__(host, id="cleanup-screen")
+        self._idle_for = idle_for
         self._operations = operations
         self._rows: dict[str, Candidate] = {}
         self._marked: set[str] = set()
@@ -100,7 +104,8 @@ class CleanupScreen(Overlay[None]):
     def _work_out(self) -> None:
         context = self.host.context
         snapshot, now = context.store.snapshot, context.now()
-        rules = CleanupRules(runs_known=snapshot.sources[RUNS].state is SourceState.OK)
+        is_known = snapshot.sources[RUNS].state is SourceState.OK
+        rules = CleanupRules(idle_for=self._idle_for, runs_known=is_known)
         lives = lives_of(snapshot, context.prices, now)
         found = cleanup_candidates(snapshot, lives, now, rules)
         self._rows = {one.name: one for one in found}
@@ -169,7 +174,7 @@ class CleanupScreen(Overlay[None]):
         total = (
             Span(f"{len(chosen)} of {len(self._rows)} marked: ", "muted"),
             Span(f"{self._dollars(rate, at_least=is_partial)}/h", "", True),
-            Span(f" and {chips} chips of quota given back; checkpoints are kept", "muted"),
+            Span(f" and {chips} chips of quota given back; checkpoints stay", "muted"),
         )
         return [*lines, total, header_of(columns_that_fit(COLUMNS, width))]
 

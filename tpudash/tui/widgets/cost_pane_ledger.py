@@ -71,6 +71,11 @@ class LedgerLine:
     money: RunMoney | None = None
     owner: str | None = None
 
+    @property
+    def is_one_life(self) -> bool:
+        """Whether it is a node or a life that is over, which has one price or none."""
+        return self.key.startswith(("node:", "life:"))
+
     def today_at(self, now: datetime) -> Amount:
         """Return what of it belongs to this day, in UTC."""
         return self._part(self.today, start_of_day(now), now)

@@ -97,7 +97,7 @@ def about_price(line: LedgerLine, now: datetime) -> Iterator[str]:
     price = line.cost.price
     if price is not None:
         yield from _about_known(line, price, now)
-    elif not line.is_head:
+    elif line.is_one_life:
         yield "No price is known for this type, place and scheduling."
 
 
