@@ -92,6 +92,10 @@ _OF_PROGRAM: Final = {"UNAVAILABLE": ErrorClass.CONNECT}
 _PROGRAM: Final = re.compile(
     r"XlaRuntimeError|\bjaxlib\b|\btorch_xla\b|errors_impl\.|\bOP_REQUIRES\b|/job:\w|\.cc:\d+\]"
 )
+_STAMP: Final = re.compile(
+    r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,12} +(?:\[?[A-Z]{4,8}\]?:? +)?(?=\S)"
+)
+_WRAPPED: Final = re.compile(r"^ERROR: \(gcloud[\w.-]{0,120}\) (?:[A-Z][A-Z_]{3,30}: )?(?=\S)")
 _PREAMBLE: Final = re.compile(r"Cloud TPU received an? [a-z ]{6,20}\W{0,3}$")
 _ALLOCATION: Final = re.compile(
     r"quota(?: limit)? '?\w{0,80}PerProjectPer(?:Zone|Region)\w{0,40}'? [^\n]{0,40}\blimit",
@@ -274,6 +278,8 @@ def _evidence(text: str, at: int) -> str:
         start = at - 80
     words = _EID.sub("", text[start : start + LONGEST_EVIDENCE + 60])
     words = " ".join(words.split())
+    if not start:
+        words = _WRAPPED.sub("", _STAMP.sub("", words))
     if start:
         words = words.rstrip("'\"}], ")
     return words[:LONGEST_EVIDENCE]

@@ -17,6 +17,7 @@ from tpudash.diagnostics.classifier_escaped import decode_escaped
 from tpudash.diagnostics.classifier_gate import worth_reading
 from tpudash.diagnostics.classifier_json import JsonFinding, findings_in
 from tpudash.diagnostics.classifier_wrapped import unwrapped
+from tpudash.diagnostics.classifier_yaml import with_details
 from tpudash.domain.failure import ErrorClass, Origin
 
 if TYPE_CHECKING:
@@ -103,6 +104,16 @@ def pieces_of(text: str, needles: Iterable[str]) -> Iterator[Piece]:
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     is_short = len(text) <= SHORT_TEXT
     text = unwrapped(_FRAMED_BREAK.sub(" ", text)) if is_short else worth_reading(text, needles)
+    for segment, details in with_details(text) if is_short else ((text, ()),):
+        pieces = list(_pieces_of_segment(segment, is_short=is_short))
+        told = [at for at, piece in enumerate(pieces) if piece.looks_like_error]
+        if details and told:
+            last = pieces[told[-1]]
+            pieces[told[-1]] = replace(last, details=(*last.details, *details))
+        yield from pieces
+
+
+def _pieces_of_segment(text: str, *, is_short: bool) -> Iterator[Piece]:
     parts = list(_parts(text, JSON_OBJECTS if is_short else 0))
     of_json = {
         index: [

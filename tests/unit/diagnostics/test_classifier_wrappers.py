@@ -218,3 +218,56 @@ def test_each_of_two_quotas_has_its_own_words() -> None:
     assert (region.scope.region, region.scope.limit) == ("us-east5", 0)
     assert "PerZone" in zone.evidence
     assert "PerRegion" in region.evidence
+
+
+GCLOUD = "ERROR: (gcloud.compute.tpus.tpu-vm.create) "
+RPC = "type.googleapis.com/google.rpc."
+PRINTED = {
+    "a rate": (
+        (
+            f"{GCLOUD}RESOURCE_EXHAUSTED: Quota exceeded.\n- '@type': {RPC}ErrorInfo\n"
+            "  domain: googleapis.com\n  metadata:\n    quota_limit: CreateNodePerMinute\n"
+            "    quota_limit_value: '60'\n    quota_unit: 1/min/{project}\n"
+            "  reason: RATE_LIMIT_EXCEEDED"
+        ),
+        ErrorClass.RATE_LIMIT,
+        {"quota": "CreateNodePerMinute", "limit": 60.0},
+    ),
+    "a sum": (
+        (
+            f"{GCLOUD}RESOURCE_EXHAUSTED: no\n- '@type': {RPC}QuotaFailure\n  violations:\n"
+            "  - description: Quota limit 'X' exceeded\n    subject: project:1"
+        ),
+        ErrorClass.QUOTA,
+        {},
+    ),
+    "a service": (
+        (
+            f"{GCLOUD}PERMISSION_DENIED: The caller does not have permission\n"
+            f"- '@type': {RPC}ErrorInfo\n  metadata:\n    consumer: projects/my-proj\n"
+            f"  reason: SERVICE_DISABLED\n- '@type': {RPC}LocalizedMessage\n  locale: en-US\n"
+            "  message: Cloud TPU API has not been used in project my-proj before."
+        ),
+        ErrorClass.API_OFF,
+        {"project": "my-proj"},
+    ),
+    "a place": (
+        (
+            f"{GCLOUD}PERMISSION_DENIED: no\n- '@type': {RPC}ErrorInfo\n  metadata:\n"
+            "    location: us-central2-b\n  reason: LOCATION_POLICY_VIOLATED"
+        ),
+        ErrorClass.LOCATION,
+        {"zone": "us-central2-b"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected", "scope"), PRINTED.values(), ids=PRINTED.keys())
+def test_details_that_gcloud_prints_below_the_message(
+    text: str, expected: ErrorClass, scope: dict[str, object]
+) -> None:
+    (failure,) = classify_text(text)
+    assert failure.error_class is expected
+    assert "gcloud" not in failure.evidence
+    for name, value in scope.items():
+        assert getattr(failure.scope, name) == value
