@@ -306,7 +306,7 @@ class CostPane(Pane):
 
     def _per_chip(self, price: Price | None, line: LedgerLine) -> str:
         if price is None:
-            return "" if line.is_head else "unknown"
+            return "unknown" if line.is_one_life else ""
         return f"${price.per_chip_hour_usd:.3f}{'~' if price.is_example else ''}"
 
     def _money(self, line: LedgerLine) -> str:
