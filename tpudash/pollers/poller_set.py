@@ -119,15 +119,13 @@ class PollerSet:
             self._wake(CHECKLIST)
 
     def _has_run_turned(self, changes: ChangeSet) -> bool:
-        """Whether a run stalls, fails, resumes or ends that did something else before."""
+        """Whether a run came, or does something else than before: stalls, fails, resumes, ends."""
         if not changes.runs:
             return False
-        states = {name: run.state for name, run in self._tools.store.snapshot.runs.items()}
-        has_turned = any(
-            self._run_states.get(name, state) != state for name, state in states.items()
-        )
-        self._run_states = states
-        return has_turned
+        before = self._run_states
+        runs = self._tools.store.snapshot.runs
+        self._run_states = {name: run.state for name, run in runs.items()}
+        return self._run_states != before
 
     def _wake(self, *names: str) -> None:
         for name in names:
