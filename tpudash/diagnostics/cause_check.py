@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.log_causes import newest_cause
 from tpudash.diagnostics.words import ago
+from tpudash.domain.run import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -17,7 +18,19 @@ if TYPE_CHECKING:
     from tpudash.domain.finding import Finding
     from tpudash.domain.run import Run
 
-NOTHING_HEARD = "neither a log line nor a record of it is known"
+BEFORE_ANY: Final = frozenset({RunState.FAILED, RunState.WAITING, RunState.DELETED})
+"""States in which a run may be that no node was ever made for."""
+NOTHING_HEARD: Final = "neither a log line nor a record of it is known"
+
+
+def without_attempt(about: About, evidence: Evidence) -> Finding | None:
+    """Return that nothing ran yet that could have said anything, or None where something did."""
+    run = evidence.run
+    if run is None:
+        return about.not_applicable(evidence, "no run is asked about")
+    if run.state in BEFORE_ANY and not run.attempts and not evidence.logs:
+        return about.not_applicable(evidence, "no attempt of it has begun")
+    return None
 
 
 def judge_causes(
@@ -28,8 +41,9 @@ def judge_causes(
     `quiet` is what is said where the log names none.
     """
     run = evidence.run
-    if run is None:
-        return about.not_applicable(evidence, "no run is asked about")
+    pointless = without_attempt(about, evidence)
+    if run is None or pointless is not None:
+        return pointless or about.not_applicable(evidence, "no run is asked about")
     cause = newest_cause(evidence, classes)
     if cause is None:
         if not evidence.logs and not run.attempts:

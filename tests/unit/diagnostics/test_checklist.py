@@ -182,6 +182,8 @@ def test_a_run_whose_node_could_just_not_be_made_is_on_the_list() -> None:
     rows = run_checklist(gather(store, BOOK, NOW))
     assert (rows[0].check_id, rows[0].subject) == ("run-created", "new")
     assert rows[0].evidence.startswith("PERMISSION in us-central1-b: denied")
+    unknown = {row.check_id for row in rows if row.verdict is Verdict.UNKNOWN}
+    assert not unknown & {"out-of-memory", "device-free", "versions-agree", "error-line"}
 
 
 def test_gathering_keeps_the_start_of_a_run_however_old() -> None:

@@ -33,7 +33,12 @@ GIVES: Final = {
     "not_applicable": Verdict.NOT_APPLICABLE,
 }
 SHARED: Final = {
-    "judge_causes": (cause_check.judge_causes, cause_check.told),
+    "judge_causes": (
+        cause_check.judge_causes,
+        cause_check.told,
+        cause_check.without_attempt,
+    ),
+    "without_attempt": (cause_check.without_attempt,),
     "told": (cause_check.told,),
     "no_question": (worker_probe.no_question,),
 }

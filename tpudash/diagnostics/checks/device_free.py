@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tpudash.diagnostics.cause_check import without_attempt
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.log_causes import newest_cause
 from tpudash.diagnostics.words import ago
@@ -33,8 +34,9 @@ UNLOCK: Final = "sudo lsof -w /dev/accel* /dev/vfio/*; ls -l /tmp/libtpu_lockfil
 def check(evidence: Evidence) -> Finding:
     """Fail for chips that are taken or locked, by the log and by what the agent found."""
     run = evidence.run
-    if run is None:
-        return ABOUT.not_applicable(evidence, "no run is asked about")
+    pointless = without_attempt(ABOUT, evidence)
+    if run is None or pointless is not None:
+        return pointless or ABOUT.not_applicable(evidence, "no run is asked about")
     attempt = evidence.attempt
     found = evidence.newest_event("devices", attempt.attempt if attempt else None)
     cause = newest_cause(evidence, CLASSES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tpudash.diagnostics.cause_check import without_attempt
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.log_causes import causes_of
 from tpudash.diagnostics.words import ago
@@ -44,8 +45,9 @@ ELSEWHERE: Final = frozenset(
 def check(evidence: Evidence) -> Finding:
     """Fail for a cause in the newest attempt's lines that training did not get over."""
     run = evidence.run
-    if run is None:
-        return ABOUT.not_applicable(evidence, "no run is asked about")
+    pointless = without_attempt(ABOUT, evidence)
+    if run is None or pointless is not None:
+        return pointless or ABOUT.not_applicable(evidence, "no run is asked about")
     if not evidence.logs:
         return ABOUT.unknown(evidence, "no line of its log was read")
     found = [one for one in causes_of(evidence) if one.error_class not in ELSEWHERE]

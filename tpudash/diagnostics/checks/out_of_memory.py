@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpudash.diagnostics.advice import more_memory
-from tpudash.diagnostics.cause_check import NOTHING_HEARD, told
+from tpudash.diagnostics.cause_check import NOTHING_HEARD, told, without_attempt
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.log_causes import newest_cause
 from tpudash.domain.failure import ErrorClass
@@ -41,8 +41,9 @@ ON_CHIP: Final = (
 def check(evidence: Evidence) -> Finding:
     """Fail for a line that says so, warn of a node's symptom."""
     run = evidence.run
-    if run is None:
-        return ABOUT.not_applicable(evidence, "no run is asked about")
+    pointless = without_attempt(ABOUT, evidence)
+    if run is None or pointless is not None:
+        return pointless or ABOUT.not_applicable(evidence, "no run is asked about")
     cause = newest_cause(evidence, CLASSES)
     if cause is not None:
         return _judge(run, cause, evidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tpudash.diagnostics.cause_check import without_attempt
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.domain.run import RunState
 from tpudash.store.snapshot import LOGS
@@ -25,9 +26,9 @@ ABOUT: Final = About(
 
 def check(evidence: Evidence) -> Finding:
     """Fail for a test that failed; a test that was not run is unknown."""
-    run = evidence.run
-    if run is None or run.serves:
-        return ABOUT.not_applicable(evidence, "nothing is to be trained")
+    run, pointless = evidence.run, without_attempt(ABOUT, evidence)
+    if run is None or run.serves or pointless is not None:
+        return pointless or ABOUT.not_applicable(evidence, "nothing is to be trained")
     newest = _newest(evidence)
     if not newest and run.state is RunState.TRAINING and run.checkpoint_step:
         return ABOUT.not_applicable(evidence, "it trains and saves, which shows the same")

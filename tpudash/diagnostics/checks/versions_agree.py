@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from tpudash.diagnostics.cause_check import told
+from tpudash.diagnostics.cause_check import told, without_attempt
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.log_causes import newest_cause
 from tpudash.domain.failure import ErrorClass
@@ -37,8 +37,9 @@ WHEELS: Final = ("tensorflow-tpu", "tensorflow-cpu", "tensorflow", "tf-nightly")
 def check(evidence: Evidence) -> Finding:
     """Fail for a mismatch that the log names or the versions show."""
     run = evidence.run
-    if run is None:
-        return ABOUT.not_applicable(evidence, "no run is asked about")
+    pointless = without_attempt(ABOUT, evidence)
+    if run is None or pointless is not None:
+        return pointless or ABOUT.not_applicable(evidence, "no run is asked about")
     attempt = evidence.attempt
     started = evidence.newest_event("start", attempt.attempt if attempt else None)
     versions = started.get("versions") if started else None
