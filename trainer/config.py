@@ -150,7 +150,8 @@ def _further_commands(program: str) -> str:
         return "python -m trainer.data converts and checks data."
     return (
         "Further commands: validate (check devices, data and storage before a run), benchmark "
-        "(measure speed and memory), and python -m trainer.data (convert and check data)."
+        "(measure speed and memory), python -m trainer.data (convert and check data), and "
+        "python -m trainer.serve (serve an exported model)."
     )
 
 

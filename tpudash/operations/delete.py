@@ -261,6 +261,8 @@ def _impact(desk: Desk, run: Run) -> str:
         if run.last_heard is not None:
             heard = f", heard {age_text(desk.tools.clock.now() - run.last_heard)} ago"
         return f"{run.name} is {run.state} at step {run.step}{heard}; {saved}."
+    if run.state is RunState.SERVING:
+        return f"{run.name} is SERVING: requests in flight are answered, later ones are not."
     return f"{run.name} is {run.state}; {saved}."
 
 

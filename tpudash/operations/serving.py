@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 EXPORTS: Final = "export"
 """Where a trainer exports to, in its run's folder."""
 _GRAPH: Final = "saved_model.pb"
+_MOST_VERSIONS: Final = 10
 _VERSION: Final = re.compile(r"\d+")
 
 
@@ -79,11 +80,16 @@ async def check_model(cloud: Cloud, request: LaunchRequest, bucket: str) -> None
         raise UsageError(f"a TPU VM can't see the folder {url} of this machine", hint="use gs://")
     for folder in (url, f"{url}/{EXPORTS}"):
         names = await _names(cloud, folder)
-        if _GRAPH in names or any(map(_VERSION.fullmatch, names)):
+        versions = sorted(filter(_VERSION.fullmatch, names), key=int, reverse=True)
+        if _GRAPH in names:
             return
+        for version in versions[:_MOST_VERSIONS]:
+            if _GRAPH in await _names(cloud, f"{folder}/{version}"):
+                return
     raise NotFoundError(
         f"there is no exported model in {url}",
-        hint="a trainer exports when its run is finished: tpudash runs shows how far it is",
+        hint="TensorFlow's trainer exports when its run is finished: tpudash runs shows how far "
+        "it is",
     )
 
 

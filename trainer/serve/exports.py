@@ -11,6 +11,7 @@ from trainer.faults import ExitCode, TrainerError, access_error, one_line
 
 _GRAPH = "saved_model.pb"
 """TensorFlow writes it after the variables, so a folder that has it is complete."""
+_EXPORT_IT = "export it as a SavedModel: model.export(DIR) in Keras, tf.saved_model.save otherwise"
 _EXPORT_FOLDER = "export"
 """Where the trainer exports to, in a run's folder."""
 
@@ -86,19 +87,24 @@ def _export_at(path: str, version: int | None = None) -> Export | None:
 
 def _why_none(folder: str) -> tuple[str, str]:
     """Return what is there instead of a SavedModel, and what to do about it."""
-    export = "export it as a SavedModel: model.export(DIR) in Keras, tf.saved_model.save otherwise"
     if folder.endswith((".keras", ".h5", ".hdf5")):
-        return f"{folder} is a Keras file, which is no SavedModel", export
+        return f"{folder} is a Keras file, which is no SavedModel", _EXPORT_IT
     if not tf.io.gfile.exists(folder):
         return f"there is no {folder}", "check --model; a bucket's name begins with gs://"
     if not tf.io.gfile.isdir(folder):
-        return f"{folder} is a file, not the folder of a SavedModel", export
+        return f"{folder} is a file, not the folder of a SavedModel", _EXPORT_IT
+    return _what_it_holds(folder)
+
+
+def _what_it_holds(folder: str) -> tuple[str, str]:
     names = _names(folder)
     if any(name.endswith((".keras", ".h5", ".hdf5")) for name in names):
-        return f"{folder} holds a Keras file, but no SavedModel", export
+        return f"{folder} holds a Keras file, but no SavedModel", _EXPORT_IT
+    if _versions(folder) or _versions(f"{folder}/{_EXPORT_FOLDER}"):
+        return f"none of the exports in {folder} is a SavedModel, as TensorFlow's are", _EXPORT_IT
     if "checkpoints" in names or any(name.endswith(".index") for name in names):
         return (
             f"{folder} holds checkpoints, but no exported model",
             "the trainer exports at the end of the run: let it finish, or resume it",
         )
-    return f"there is no exported model in {folder}", export
+    return f"there is no exported model in {folder}", _EXPORT_IT

@@ -194,7 +194,7 @@ def test_a_folder_without_a_model_ends_the_server_with_one_line(tmp_path: Path) 
     [
         (["model.keras"], "holds a Keras file, but no SavedModel"),
         (["export/5.tmp/saved_model.pb"], "no exported model"),
-        (["export/5/variables/variables.index"], "no exported model"),
+        (["export/5/model.stablehlo", "checkpoints/x"], "none of the exports in .* a SavedModel"),
         ([], "no exported model"),
         (None, "there is no "),
     ],
