@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from tpudash.errors import NotAllowedError, NotFoundError, OutcomeUnknownError, TpudashError
+from tpudash.errors import (
+    CapacityError,
+    NotAllowedError,
+    NotFoundError,
+    OperationFailedError,
+    OutcomeUnknownError,
+    TpudashError,
+)
 from tpudash.operations.refusals import is_passing, leaves_doubt
 
 if TYPE_CHECKING:
@@ -30,6 +37,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+_REFUSALS: Final = (NotAllowedError, OperationFailedError, CapacityError)
+"""Errors by which a question itself is refused, so that it stays unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +190,7 @@ class Course:
             except NotFoundError:
                 return None
             except TpudashError as error:
-                if isinstance(error, NotAllowedError) and not leaves_doubt(error):
+                if isinstance(error, _REFUSALS) and not leaves_doubt(error):
                     raise _unseen(error, what) from error
                 if not is_passing(error) or pause.waited_s > self.tools.pace.give_up_s:
                     raise
@@ -205,10 +215,11 @@ class Course:
             await pause.wait()
 
 
-def _unseen(error: NotAllowedError, what: str) -> OutcomeUnknownError:
-    """Return that a thing may not be looked at, so that nothing is known of it."""
+def _unseen(error: TpudashError, what: str) -> OutcomeUnknownError:
+    """Return that a thing can't be looked at, so that nothing is known of it."""
+    cannot = "not allowed to" if isinstance(error, NotAllowedError) else "can't"
     return OutcomeUnknownError(
-        f"not allowed to look at {what}, so what became of it is not known",
+        f"{cannot} look at {what}, so what became of it is not known",
         detail=error.detail,
         hint=error.hint,
         failure=error.failure,
