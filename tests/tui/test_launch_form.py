@@ -203,3 +203,13 @@ async def test_a_queued_launch_is_asked_for_as_it_stands_in_the_form() -> None:
         await it.until(lambda: it.operations.calls[-1][0] == "plan_launch")
         placement = it.operations.calls[-1][1].placement
         assert (placement.queued, placement.valid_until_s) == (True, 7200)
+
+
+async def test_a_page_down_leaps_over_several_fields_and_back() -> None:
+    async with console(size=(80, 24)) as it:
+        await open_form(it)
+        order = list(LABELS)
+        await it.press("pagedown")
+        await it.until(lambda: it.app.focused.id == f"launch-{order[8]}")
+        await it.press("pageup")
+        await it.until(lambda: it.app.focused.id == f"launch-{order[0]}")

@@ -71,6 +71,8 @@ class LaunchScreen(Overlay[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "app.focus_next", show=False),
         Binding("up", "app.focus_previous", show=False),
+        Binding("pagedown", "jump(8)", show=False),
+        Binding("pageup", "jump(-8)", show=False),
         Binding("ctrl+l", "plan", show=False),
     ]
 
@@ -153,6 +155,14 @@ class LaunchScreen(Overlay[None]):
         """Compare the types below the fields while what they hang on is being chosen."""
         self._is_comparing = event.widget.id in _COMPARED
         self._arrange(*self.host.size)
+
+    def action_jump(self, fields: int) -> None:
+        """Move on by several fields at once, or back."""
+        for _ in range(abs(fields)):
+            if fields > 0:
+                self.focus_next()
+            else:
+                self.focus_previous()
 
     def _arrange(self, width: int, height: int) -> None:
         is_wide = width >= LEAST_BESIDE
