@@ -16,6 +16,7 @@ from tpudash.store.masked import MaskedStore
 
 if TYPE_CHECKING:
     from tests.tui.conftest import Console
+    from tpudash.store.changes import Change
 
 LATER = NOW + timedelta(seconds=5)
 BURN = Alarm(
@@ -102,7 +103,7 @@ def test_a_wall_screen_never_learns_who_an_alarm_is_about() -> None:
     assert store.snapshot.alarms == ()
 
 
-def make_world_changes() -> list[object]:
+def make_world_changes() -> list[Change]:
     """Return what a store was told of a small world."""
     from tpudash.domain.node import NodeListing
     from tpudash.store.changes import NodesListed, RunsRead

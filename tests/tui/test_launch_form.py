@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,9 @@ from tpudash.tui.launch_form import (
 )
 from tpudash.tui.screens.launch import LaunchScreen
 from tpudash.tui.settings import ConsoleSettings, LaunchDefaults
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
 
 BOOK = PriceBook.bundled()
 FILLED = FormValues(
@@ -118,6 +122,14 @@ def test_a_cap_that_nobody_can_hold_is_said() -> None:
     assert "nobody can hold the run to its cap" in text
 
 
+def is_focused(it: Console, field: str) -> bool:
+    return it.app.focused is not None and it.app.focused.id == f"launch-{field}"
+
+
+def is_visible(widget: Widget) -> bool:
+    return widget.region.height == 1
+
+
 async def open_form(it: Console) -> LaunchScreen:
     await it.press("L")
     assert isinstance(it.app.screen, LaunchScreen)
@@ -130,9 +142,10 @@ async def test_every_field_can_be_reached_and_seen_at_80_by_24() -> None:
     async with console(size=(80, 24)) as it:
         form = await open_form(it)
         for field in LABELS:
-            await it.until(lambda field=field: it.app.focused.id == f"launch-{field}", field)
-            await it.until(lambda: form.focused and form.focused.region.height == 1)
-            row = form.focused.region.y
+            await it.until(partial(is_focused, it, field), field)
+            widget = form.query_one(f"#launch-{field}")
+            await it.until(partial(is_visible, widget))
+            row = widget.region.y
             assert LABELS[field] in it.screen_text.splitlines()[row], field
             assert "Show the plan" in it.screen_text
             await it.press("tab")
@@ -210,6 +223,6 @@ async def test_a_page_down_leaps_over_several_fields_and_back() -> None:
         await open_form(it)
         order = list(LABELS)
         await it.press("pagedown")
-        await it.until(lambda: it.app.focused.id == f"launch-{order[8]}")
+        await it.until(partial(is_focused, it, order[8]))
         await it.press("pageup")
-        await it.until(lambda: it.app.focused.id == f"launch-{order[0]}")
+        await it.until(partial(is_focused, it, order[0]))

@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.suggester import SuggestFromList
-from textual.widgets import Button, Input, Select, Static
+from textual.widgets import Button, Input, OptionList, Select, Static
 
 from tpudash.cost.what_if import what_if
 from tpudash.domain.accelerator import load_catalog
@@ -71,8 +71,8 @@ class LaunchScreen(Overlay[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "app.focus_next", show=False),
         Binding("up", "app.focus_previous", show=False),
-        Binding("pagedown", "jump(8)", show=False),
-        Binding("pageup", "jump(-8)", show=False),
+        Binding("pagedown", "jump(8)", show=False, priority=True),
+        Binding("pageup", "jump(-8)", show=False, priority=True),
         Binding("ctrl+l", "plan", show=False),
     ]
 
@@ -157,7 +157,10 @@ class LaunchScreen(Overlay[None]):
         self._arrange(*self.host.size)
 
     def action_jump(self, fields: int) -> None:
-        """Move on by several fields at once, or back."""
+        """Move on by several fields at once, or back; by a page in a list that is open."""
+        if isinstance(self.focused, OptionList):
+            self.focused.scroll_relative(y=fields, animate=False)
+            return
         for _ in range(abs(fields)):
             if fields > 0:
                 self.focus_next()
