@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 
 from tpudash.domain.node import NodeState
 from tpudash.domain.resource_name import ResourceName, node_name, request_name
-from tpudash.errors import CapacityError, OperationFailedError, TpudashError
+from tpudash.errors import (
+    CapacityError,
+    OperationFailedError,
+    OutcomeUnknownError,
+    TpudashError,
+)
 from tpudash.operations.calls import template_of
 from tpudash.operations.journal import scrubbed
 from tpudash.operations.making import (
@@ -146,9 +151,15 @@ class NodeMaker:
         self, name: str, spec: RunSpec, operation: CloudOperation | None
     ) -> None:
         pause, absent = self._course.tools.pause(), self._course.tools.pause()
+        unseen: OutcomeUnknownError | None = None
         while True:
             if operation is not None and not operation.done:
-                operation = await self._course.operation(operation.name)
+                try:
+                    operation = await self._course.operation(operation.name)
+                except OutcomeUnknownError as error:
+                    # The node itself tells whether it came up, though not why it did not.
+                    self._course.say(f"{error.title}; following {spec.node_id} alone")
+                    operation, unseen = None, error
             if operation is not None and operation.done and operation.error is not None:
                 await self._rolled_back(name, spec, operation)
                 return
@@ -158,7 +169,7 @@ class NodeMaker:
                 if is_ready(node, spec):
                     return
             elif operation is None or operation.done:
-                raise went_away(spec)
+                raise unseen or went_away(spec)
             elif absent.waited_s > self._course.tools.pace.give_up_s:
                 # While its operation runs, why a node is not there is for the operation to tell.
                 raise went_away(spec)

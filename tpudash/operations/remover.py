@@ -5,6 +5,7 @@ Only NOT_FOUND is gone. A node that took the name of the one that was meant is l
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tpudash.domain.failure import ErrorClass
@@ -93,7 +94,12 @@ class Remover:
 
     async def _still_running(self, asked: CloudOperation, label: str) -> CloudOperation | None:
         """Return the operation while it runs; None when it is over and the node still there."""
-        operation = asked if asked.done else await self._course.operation(asked.name)
+        try:
+            operation = asked if asked.done else await self._course.operation(asked.name)
+        except OutcomeUnknownError as unseen:
+            # The node itself tells when it is gone.
+            self._course.say(f"{unseen.title}; following {label} alone")
+            return replace(asked, done=True)
         if operation is None or operation.error is None:
             return operation
         failure = self._course.tools.classify(operation.error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.operations.conftest import Room, node, wish
-from tests.unit.operations.fake_cloud import OTHER_ZONE, PROJECT, ZONE, CrashError, refusal
+from tests.unit.operations.fake_cloud import OTHER_ZONE, PROJECT, ZONE, CrashError
 from tpudash.domain.failure import ErrorClass
 from tpudash.domain.operation import OperationKind, OperationState
 from tpudash.domain.run import Placement, RunState
@@ -360,25 +360,3 @@ async def test_a_disk_that_is_full_stops_everything_before_it_is_done(
         else:
             assert room.world.live("demo") == expected, number
         assert room.world.most_live <= 1
-
-
-@pytest.mark.parametrize("kind", [ErrorClass.PERMISSION, ErrorClass.BAD_REQUEST])
-async def test_a_creation_that_can_no_more_be_looked_at_is_not_taken_for_failed(
-    room: Room, kind: ErrorClass
-) -> None:
-    plan = await room.operations.plan_launch(wish())
-
-    def refuse(method: str, target: str) -> None:
-        if method == "get_operation":
-            raise refusal(kind, "Permission 'tpu.operations.get' denied, or no such method")
-
-    room.world.before = refuse
-    progress = await room.carried_out(plan)
-    assert progress.state is OperationState.UNKNOWN
-    assert "not known" in progress.message
-    room.world.before = lambda method, target: None
-    room.session()
-    (left,) = room.operations.left_behind(PROJECT)
-    room.operations.follow(left.operation_id)
-    assert (await room.ended(left.operation_id)).state is OperationState.DONE
-    assert room.world.counted("create_node") == 1
