@@ -120,10 +120,10 @@ class Storage:
 
         def publish() -> None:
             if self.remote:
-                for path in sorted(staged.rglob("*")):
-                    if path.is_file():
-                        name = f"{folder}/{path.relative_to(staged)}"
-                        self._files.pipe_file(self.path(name), path.read_bytes())
+                files = [path for path in staged.rglob("*") if path.is_file()]
+                places = (self.path(f"{folder}/{path.relative_to(staged)}") for path in files)
+                # All at once: each of them takes a tenth of a second of a notice of thirty.
+                self._files.pipe(dict(zip(places, map(Path.read_bytes, files), strict=True)))
                 shutil.rmtree(staged)
                 return
             final = Path(self.path(folder))
