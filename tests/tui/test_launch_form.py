@@ -226,3 +226,12 @@ async def test_a_page_down_leaps_over_several_fields_and_back() -> None:
         await it.until(partial(is_focused, it, order[8]))
         await it.press("pageup")
         await it.until(partial(is_focused, it, order[0]))
+
+
+async def test_on_a_tiny_screen_the_buttons_stay_visible_whatever_has_the_focus() -> None:
+    async with console(size=(60, 15)) as it:
+        form = await open_form(it)
+        for field in ("accelerator_type", "labels"):
+            form.query_one(f"#launch-{field}").focus()
+            await it.until(partial(is_visible, form.query_one(f"#launch-{field}")))
+            await it.until(lambda: "Show the plan" in it.screen_text)

@@ -55,6 +55,8 @@ FRAME_ROWS: Final = 13
 """Border, title, summary, problems and buttons."""
 WHAT_IF_ROWS: Final = 6
 """Rows of the comparison where it stands below the fields."""
+LEAST_BELOW: Final = 22
+"""On lower screens there is no room for it below the fields."""
 LEAST_BESIDE: Final = 132
 """From this width on the comparison stands beside the fields, for as long as the form is open."""
 MOST_PROBLEMS: Final = 2
@@ -169,7 +171,7 @@ class LaunchScreen(Overlay[None]):
 
     def _arrange(self, width: int, height: int) -> None:
         is_wide = width >= LEAST_BESIDE
-        is_below = self._is_comparing and not is_wide
+        is_below = self._is_comparing and not is_wide and height >= LEAST_BELOW
         self.query_one("#launch-beside").display = is_wide
         self.query_one("#launch-below").display = is_below
         rows = height - FRAME_ROWS - (WHAT_IF_ROWS if is_below else 0)
