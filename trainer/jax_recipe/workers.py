@@ -48,6 +48,8 @@ class Workers:
     def from_environment(cls, environment: Mapping[str, str], key: str) -> Workers:
         """Read what the agent tells: `TPUDASH_WORKER`, `_WORKERS` and `_COORDINATOR`.
 
+        `TPUDASH_WORKERS_PATIENCE_S` says how long to wait for the others.
+
         Raises:
             TrainerError: the values contradict each other.
         """
