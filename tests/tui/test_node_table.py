@@ -139,3 +139,23 @@ async def test_five_thousand_nodes_scroll_and_filter_quickly() -> None:
         slowest = max(slowest, time.process_time() - began)
         assert len(it.table.row_keys) == 100
         assert slowest < 0.25
+
+
+async def test_old_ages_and_dollars_of_all_rows_move_on_together_once_a_minute() -> None:
+    from tests.tui.conftest import run_console_under_test as console
+
+    async with console(size=(160, 45)) as it:
+        it.app._tick()
+        before = it.table.text_of("run:demo")
+        it.clock.move(30)
+        it.app._tick()
+        drawn = {place: cell.text for place, cell in it.table._drawn.items()}
+        it.clock.move(20)
+        it.app._tick()
+        later = {place: cell.text for place, cell in it.table._drawn.items()}
+        old = {place for place in drawn if place[1] in {"age", "accrued"}}
+        assert {drawn[place] for place in old} == {later[place] for place in old}
+        it.clock.move(3_600)
+        it.app._tick()
+        assert it.table.text_of("run:demo") != before
+        assert it.table._drawn["run:demo", "accrued"].text == "$2.72"

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 SILENT_WARN_S: Final = 90
 SILENT_BAD_S: Final = 300
 AGE_STEPS: Final = ((60.0, 5), (600.0, 30))
-"""Ages below so many seconds move on in steps of so many, so that a quiet table costs next to
-nothing on a slow line."""
-TIMED_COLUMNS: Final = ("age", "heard", "accrued")
+"""Ages below so many seconds move on in steps of so many, and older ones with the minute, all rows
+at once, so that a quiet table costs next to nothing on a slow line."""
+AGE_COLUMNS: Final = ("age", "heard")
+TIMED_COLUMNS: Final = (*AGE_COLUMNS, "accrued")
 """Columns whose text changes with time alone."""
 
 
@@ -165,9 +166,10 @@ def _aged(moment: datetime | None, drawing: Drawing) -> str:
     if moment is None:
         return fmt.NOTHING
     seconds = (drawing.now - moment).total_seconds()
-    return fmt.age(
-        moment, drawing.now, step=next((s for limit, s in AGE_STEPS if seconds < limit), 1)
-    )
+    step = next((step for limit, step in AGE_STEPS if seconds < limit), None)
+    if step is None:
+        return fmt.age(moment, drawing.now.replace(second=0, microsecond=0))
+    return fmt.age(moment, drawing.now, step=step)
 
 
 def _age(facts: RowFacts, drawing: Drawing) -> Cell:

@@ -14,7 +14,14 @@ from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Pane, PaneId, Subject, SubjectKind
 from tpudash.tui.widgets.empty_reason import nothing_listed
 from tpudash.tui.widgets.line import Line
-from tpudash.tui.widgets.node_cells import SORTABLE, TIMED_COLUMNS, Drawing, cell_of, columns_for
+from tpudash.tui.widgets.node_cells import (
+    AGE_COLUMNS,
+    SORTABLE,
+    TIMED_COLUMNS,
+    Drawing,
+    cell_of,
+    columns_for,
+)
 from tpudash.tui.widgets.node_order import filtered, ordered
 from tpudash.tui.widgets.node_rows import (
     Group,
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from rich.style import Style
     from textual import events
     from textual.app import ComposeResult
+    from textual.geometry import Size
 
     from tpudash.store.changes import ChangeSet
     from tpudash.store.snapshot import Snapshot
@@ -102,6 +110,7 @@ class NodesPane(Pane):
         self._drawing: Drawing | None = None
         self._rows_told = -1
         self._has_projects = False
+        self._minute: datetime | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the table, the reason why it is empty, and the note of the selected row."""
@@ -117,12 +126,7 @@ class NodesPane(Pane):
     @property
     def wanted_height(self) -> int:
         """Rows that the pane would like to have."""
-        return len(self.table.row_keys) + _FRAME_ROWS + self._note_rows
-
-    @property
-    def _note_rows(self) -> int:
-        columns, rows = self.app.size
-        return 2 if columns < _WIDE and rows >= _HIGH else 1
+        return len(self.table.row_keys) + _FRAME_ROWS + _note_rows(self.app.size)
 
     @property
     def selected(self) -> RowFacts | None:
@@ -146,7 +150,7 @@ class NodesPane(Pane):
 
     def on_resize(self, event: events.Resize) -> None:
         """Show the columns that fit."""
-        self.query_one("#nodes-note").styles.height = self._note_rows
+        self.query_one("#nodes-note").styles.height = _note_rows(self.app.size)
         self._fit_columns(event.size.width)
 
     def apply(self, changes: ChangeSet) -> None:
@@ -175,8 +179,12 @@ class NodesPane(Pane):
     def tick(self, now: datetime) -> None:
         """Move ages and dollars on."""
         if self._drawing is not None:
-            self._drawing = replace(self._drawing, now=now, book=self.context.prices)
-            self.table.apply_visible(TIMED_COLUMNS)
+            minute, book = now.replace(second=0, microsecond=0), self.context.prices
+            columns: tuple[str, ...] = AGE_COLUMNS if minute == self._minute else TIMED_COLUMNS
+            columns = columns if book is self._drawing.book else (*TIMED_COLUMNS, "rate")
+            self._minute = minute
+            self._drawing = replace(self._drawing, now=now, book=book)
+            self.table.apply_visible(columns)
 
     def filter(self, text: str) -> None:
         """Show only rows that match."""
@@ -344,6 +352,10 @@ class NodesPane(Pane):
         """Sort by the column that was clicked."""
         event.stop()
         self.sort_by(event.column_key)
+
+
+def _note_rows(screen: Size) -> int:
+    return 2 if screen.width < _WIDE and screen.height >= _HIGH else 1
 
 
 def _dismissed(chosen: Subject | None, snapshot: Snapshot) -> frozenset[str]:
