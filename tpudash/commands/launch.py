@@ -116,7 +116,7 @@ def _request(
 ) -> LaunchRequest:
     from tpudash.domain.operation import LaunchRequest
 
-    _check_port(options)
+    _check_kind(options)
     kind = options["accelerator"] or settings.accelerator_type
     return LaunchRequest(
         run=options["name"],
@@ -138,7 +138,7 @@ def _request(
     )
 
 
-def _check_port(options: Mapping[str, Any]) -> None:
+def _check_kind(options: Mapping[str, Any]) -> None:
     given = [name for name in TRAINER_OPTIONS if options.get(name)]
     wrong = [name for name in given if (name == "port") is (options["serve"] is None)]
     if wrong:

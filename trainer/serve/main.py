@@ -41,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
             run=run,
             attempt=attempt,
             stdout=stdout,
-            on_stdout_lost=lambda: stop.ask("stdout was closed"),
+            # Whose events nobody reads any more may serve on; whose supervisor died may not.
+            on_stdout_lost=lambda: settings.stop_on_stdin_eof and stop.ask("stdout was closed"),
         )
         _serve(settings, events, stop)
     except TrainerError as fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tpudash.commands.launch import _check_port
+from tpudash.commands.launch import _check_kind
 from tpudash.errors import UsageError
 
 
@@ -18,9 +18,9 @@ from tpudash.errors import UsageError
 )
 def test_options_of_the_other_kind_are_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        _check_port(options)
+        _check_kind(options)
 
 
 def test_options_of_their_own_kind_are_taken() -> None:
-    _check_port({"serve": "mnist", "port": 8501, "train_files": ()})
-    _check_port({"serve": None, "port": None, "batch_size": 64})
+    _check_kind({"serve": "mnist", "port": 8501, "train_files": ()})
+    _check_kind({"serve": None, "port": None, "batch_size": 64})
