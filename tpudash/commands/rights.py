@@ -62,9 +62,7 @@ def _known(facts: Facts) -> dict[str, TpudashError | None]:
     }
 
 
-def _calls(
-    session: Session, facts: Facts, cloud: Cloud
-) -> dict[str, Callable[[], Awaitable[Any]]]:
+def _calls(session: Session, facts: Facts, cloud: Cloud) -> dict[str, Callable[[], Awaitable[Any]]]:
     """Return a call for each right that one can be made for."""
     settings = session.settings
     end = session.clock.now()
