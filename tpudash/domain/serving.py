@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
+KeyT = TypeVar("KeyT")
 DEFAULT_LATENCY: Final = "model_latency_seconds"
 DEFAULT_ERRORS: Final = "http_errors_total"
 
@@ -116,12 +117,11 @@ class Scrape:
 
 def figures_between(name: str, before: Scrape | None, after: Scrape) -> ServingFigures:
     """Return an endpoint's figures between two scrapes; rates need both."""
-    is_ready = None if after.ready is None else after.ready >= 1
     now_only = ServingFigures(
         ServingKind.ENDPOINT,
         name,
         after.time,
-        is_ready=is_ready,
+        is_ready=None if after.ready is None else after.ready >= 1,
         version=after.version,
         queue_depth=after.queue_depth,
         in_flight=after.in_flight,
@@ -131,36 +131,31 @@ def figures_between(name: str, before: Scrape | None, after: Scrape) -> ServingF
         return now_only
     # Whatever counts backwards was started anew, and has counted since then only.
     began = before if _total(after.buckets) >= _total(before.buckets) else Scrape(before.time)
-    buckets = {
-        bound: max(0.0, count - began.buckets.get(bound, 0.0))
-        for bound, count in after.buckets.items()
-    }
+    buckets = _grown(began.buckets, after.buckets)
     errors = {
-        code: max(0.0, count - began.errors.get(code, 0.0)) / seconds
-        for code, count in after.errors.items()
+        code: count / seconds
+        for code, count in sorted(_grown(began.errors, after.errors).items())
+        if count > 0
     }
-    answered = _total(buckets) / seconds
     failed = sum(errors.values())
-    rate = answered + failed
+    rate = _total(buckets) / seconds + failed
     if after.requests is not None:
         rate = max(0.0, after.requests - (began.requests or 0.0)) / seconds
     calls = (after.batch_count or 0.0) - (began.batch_count or 0.0)
     rows = (after.batch_sum or 0.0) - (began.batch_sum or 0.0)
-    return ServingFigures(
-        ServingKind.ENDPOINT,
-        name,
-        after.time,
-        is_ready=is_ready,
-        version=after.version,
+    return replace(
+        now_only,
         requests_per_second=rate,
         latency_p50_s=quantile(buckets, 0.5),
         latency_p99_s=quantile(buckets, 0.99),
-        errors_per_second={code: each for code, each in sorted(errors.items()) if each > 0},
+        errors_per_second=errors,
         error_share=min(1.0, failed / rate) if rate > 0 else None,
         batch_size=rows / calls if calls > 0 else None,
-        queue_depth=after.queue_depth,
-        in_flight=after.in_flight,
     )
+
+
+def _grown(before: Mapping[KeyT, float], after: Mapping[KeyT, float]) -> dict[KeyT, float]:
+    return {key: max(0.0, count - before.get(key, 0.0)) for key, count in after.items()}
 
 
 def quantile(buckets: Mapping[float, float], share: float) -> float | None:

@@ -224,17 +224,7 @@ def _make_others(host: ModelHost) -> Starlette:
         host.check_name(request.path_params["name"], _version_in(request))
         return JSONResponse(host.metadata())
 
-    async def refused(request: Request, error: Exception) -> Response:
-        code = error.status_code if isinstance(error, HTTPException) else 500
-        text = str(error)
-        headers: Any = getattr(error, "headers", None)
-        if isinstance(error, RequestError):
-            code = error.status
-        elif isinstance(error, HTTPException):
-            text = f"{error.detail}: {request.method} {request.url.path}"
-        host.meters.counted(code)
-        return JSONResponse({"error": text}, code, headers=headers)
-
+    refused = _make_refused(host)
     model = "/v1/models/{name}"
     return Starlette(
         routes=[
@@ -248,6 +238,23 @@ def _make_others(host: ModelHost) -> Starlette:
         ],
         exception_handlers={HTTPException: refused, RequestError: refused},
     )
+
+
+def _make_refused(host: ModelHost) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Return what answers for requests that fail, in the one shape that errors have."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        code = error.status_code if isinstance(error, HTTPException) else 500
+        text = str(error)
+        headers: Any = getattr(error, "headers", None)
+        if isinstance(error, RequestError):
+            code = error.status
+        elif isinstance(error, HTTPException):
+            text = f"{error.detail}: {request.method} {request.url.path}"
+        host.meters.counted(code)
+        return JSONResponse({"error": text}, code, headers=headers)
+
+    return refused
 
 
 def _version_in(request: Request) -> int | None:

@@ -35,27 +35,12 @@ class Meters:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        self._latency = Histogram(
-            "model_latency_seconds",
-            "Time from a request to its answer, of requests that were answered",
-            ["model"],
-            buckets=_LATENCY_BUCKETS,
-            registry=registry,
-        ).labels(model)
-        self._compute = Histogram(
-            "model_compute_seconds",
-            "Time of one call of the model",
-            ["model"],
-            buckets=_LATENCY_BUCKETS,
-            registry=registry,
-        ).labels(model)
-        self._batch = Histogram(
-            "model_batch_size",
-            "Instances in one call of the model",
-            ["model"],
-            buckets=_BATCH_BUCKETS,
-            registry=registry,
-        ).labels(model)
+        latency = ("model_latency_seconds", "Time from a request to its answer, where it had one")
+        compute = ("model_compute_seconds", "Time of one call of the model")
+        batch = ("model_batch_size", "Instances in one call of the model")
+        self._latency = _histogram(*latency, _LATENCY_BUCKETS, model, registry)
+        self._compute = _histogram(*compute, _LATENCY_BUCKETS, model, registry)
+        self._batch = _histogram(*batch, _BATCH_BUCKETS, model, registry)
         self._requests = Counter(
             "http_requests", "Requests, by the status of their answer", ["code"], registry=registry
         )
@@ -106,6 +91,13 @@ class Meters:
         """Return the figures since the last time, and begin anew."""
         taken, self._window = self._window, Window()
         return taken.figures()
+
+
+def _histogram(
+    name: str, text: str, buckets: tuple[float, ...], model: str, registry: CollectorRegistry
+) -> Histogram:
+    whole = Histogram(name, text, ["model"], buckets=buckets, registry=registry)
+    return whole.labels(model)
 
 
 class Window:
