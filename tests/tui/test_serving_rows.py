@@ -21,6 +21,7 @@ from tpudash.domain.run import RunState
 from tpudash.domain.serving import ServingFigures, ServingKind
 from tpudash.store.changes import ServingRead
 from tpudash.store.store import Store
+from tpudash.tui.widgets.row_view import RowView
 from tpudash.tui.widgets.span_view import SpanView
 from tpudash.tui.widgets.utilization_pane import UtilizationPane
 
@@ -74,6 +75,21 @@ async def test_an_endpoint_appears_and_says_why_it_has_no_figures() -> None:
         assert "no answer" in row
         assert "[red]gone" in row
         assert "\x1b" not in row
+
+
+async def test_many_served_models_leave_room_for_workers_and_say_how_many_there_are() -> None:
+    store = make_store()
+    store.apply(ServingRead(tuple(replace(ENDPOINT, name=f"api-{n}") for n in range(9))))
+    bad = replace(ENDPOINT, name="bad", is_ready=False, problem="nothing answers there")
+    store.apply(ServingRead((bad,)))
+    app = PaneHost(UtilizationPane(), store)
+    async with app.run_test(size=(80, 10)) as pilot:
+        await settle(pilot)
+        head, *rows = serving(app)
+        assert head.split("  ")[0] == " SERVES (9 more)"
+        assert len(rows) == 2
+        assert "bad" in "".join(rows)
+        assert "demo-1" in "\n".join(screen_of(app.pane.query_one(RowView)))
 
 
 async def test_without_served_models_no_room_is_taken() -> None:

@@ -309,7 +309,7 @@ class UtilizationPane(Pane):
     def _divide(self) -> None:
         """Give the charts what the rows leave, but never less than half where they fit at all."""
         width, height = self.size
-        served = len(serving_rows(self.context, max(1, width - 2)))
+        served = len(serving_rows(self.context, max(1, width - 2), height))
         if self._serving.styles.height is None or self._serving.styles.height.value != served:
             self._serving.styles.height = served
         rows = len(self._rows) + len(self.head(width - 2)) + served
@@ -346,7 +346,7 @@ class UtilizationPane(Pane):
         return [(Span(" "), *spans) for spans in (*head, *inner)]
 
     def _draw_serving(self, width: int, _: int) -> list[Spans]:
-        rows = serving_rows(self.context, max(1, width - 2))
+        rows = serving_rows(self.context, max(1, width - 2), self.size.height)
         return [(Span(" "), *spans) for spans in rows]
 
     def _derived(self) -> Spans:

@@ -9,7 +9,7 @@ from tpudash.diagnostics.serving import trouble
 from tpudash.domain.run import RunState
 from tpudash.domain.serving import ServingKind
 from tpudash.tui.widgets.row_view import Column, columns_that_fit, header_of, row_of
-from tpudash.tui.widgets.span_view import Span, Spans, cut_spans
+from tpudash.tui.widgets.span_view import Span, Spans, cut_spans, fit
 from tpudash.tui.widgets.utilization_pane_charts import (
     ChartRequest,
     plain_number,
@@ -46,8 +46,12 @@ _CURVES: Final[tuple[tuple[str, str, Callable[[float], str], str], ...]] = (
 )
 
 
-def serving_rows(context: ViewContext, width: int) -> list[Spans]:
-    """Return a row of titles and one for each served model, the bad ones first; or nothing."""
+def serving_rows(context: ViewContext, width: int, height: int) -> list[Spans]:
+    """Return a row of titles and one for each served model, the bad ones first; or nothing.
+
+    `width` and `height` are those of the whole pane, of which this takes a third at most.
+    """
+    most = min(MOST_ROWS, max(1, height // 3 - 1))
     now = context.now()
     book = context.store.serving
     found = [one for one in book.latest() if _matters(context, one, now)]
@@ -56,10 +60,12 @@ def serving_rows(context: ViewContext, width: int) -> list[Spans]:
     words = {one.key: trouble(one, book.limits, now) for one in found}
     found.sort(key=lambda one: not words[one.key])
     columns = columns_that_fit(COLUMNS, width)
-    rows = [_row(columns, one, words[one.key], now) for one in found[:MOST_ROWS]]
-    if len(found) > MOST_ROWS:
-        rows.append((Span(f"and {len(found) - MOST_ROWS} more", "muted"),))
-    return [cut_spans(row, width) for row in (header_of(columns), *rows)]
+    rows = [_row(columns, one, words[one.key], now) for one in found[:most]]
+    head = header_of(columns)
+    if len(found) > most:
+        more = f"SERVES ({len(found) - most} more)"
+        head = (Span(fit(more, columns[0].width), "muted"), *head[1:])
+    return [cut_spans(row, width) for row in (head, *rows)]
 
 
 def _matters(context: ViewContext, figures: ServingFigures, now: datetime) -> bool:
