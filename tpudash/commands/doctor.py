@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LOG_SPAN: Final = timedelta(days=1)
 MOST_ENTRIES: Final = 1_000
 METRICS_SPAN: Final = timedelta(minutes=10)
+_BETWEEN_SCRAPES_S: Final = 1.0
 
 COLUMNS = (
     Column("VERDICT", lambda item: item["verdict"]),
@@ -176,6 +177,7 @@ async def _store_of(session: Session, facts: Facts) -> Store:
     store.apply(changes.RunsRead(facts.runs, facts.as_of))
     await _read_log(session, facts, store)
     await _read_metrics(session, facts, store)
+    await _read_endpoints(session, store)
     for source in (NODES, REQUESTS, RUNS, LOGS, METRICS, PRICES):
         _report(store, facts, source)
     return store
@@ -197,6 +199,27 @@ async def _read_log(session: Session, facts: Facts, store: Store) -> None:
         facts.failed(LOGS, error)
     else:
         store.apply(LogsArrived(entries))
+
+
+async def _read_endpoints(session: Session, store: Store) -> None:
+    """Scrape the Prometheus endpoints of the settings twice, since a rate takes two."""
+    serving = session.settings.serving
+    store.serving.limits = serving.limits
+    if not serving.endpoints:
+        return
+    from random import Random
+
+    from tpudash.gateways.prometheus import PrometheusGateway
+    from tpudash.pollers.serving import ServingSource
+    from tpudash.pollers.source import Reporter
+
+    random = Random()  # noqa: S311 - spreads questions in time, guards nothing
+    scraper = PrometheusGateway(session.clock.now)
+    source = ServingSource(serving.endpoints, scraper, store, session.clock, random)
+    await source.poll(None)
+    await session.clock.sleep(_BETWEEN_SCRAPES_S)
+    await source.poll(None)
+    Reporter(store, session.clock, source.name).answered(0.0)
 
 
 async def _read_metrics(session: Session, facts: Facts, store: Store) -> None:
