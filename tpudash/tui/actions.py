@@ -236,9 +236,17 @@ def keys_table(
     chosen = keymap or {action.id: action.keys for action in ACTIONS}
     hints = KeyHints(chosen)
     lines = ["| Key | Id | What it does |", "|---|---|---|"]
-    for action in actions:
+    # A replay's keys go before the others on the screen, but few readers come for them.
+    for action in sorted(actions, key=lambda action: action.needs is Offer.REPLAY):
         keys = chosen[action.id]
         shown = " ".join(f"`{key}`" for key in keys) or "palette"
-        where = f" ({action.scope} pane)" if action.scope else ""
+        where = f" ({_where(action)})" if _where(action) else ""
         lines.append(f"| {shown} | {action.id} | {hints.fill(action.help)}{where} |")
     return "\n".join(lines) + "\n"
+
+
+def _where(action: Action) -> str:
+    """Return in words where an action is there, or nothing for everywhere."""
+    if action.needs is Offer.REPLAY:
+        return "in a replay"
+    return f"{action.scope} pane" if action.scope else ""
