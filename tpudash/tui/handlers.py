@@ -113,9 +113,9 @@ class Handlers:
             self._acts.preempt(subject.node)
 
     def _show_palette(self) -> None:
-        from textual.command import CommandPalette
+        from tpudash.tui.screens.command_palette import ActionPalette
 
-        self._app.push_screen(CommandPalette())
+        self._app.push_screen(ActionPalette())
 
     def _show_operations(self) -> None:
         from tpudash.tui.screens.operations import OperationsScreen
@@ -148,7 +148,7 @@ class Handlers:
         from tpudash.tui.screens.confirm import ConfirmDialog
 
         app = self._app
-        if isinstance(app.screen, ConfirmDialog):
+        if app.screen.id == "quit-dialog":
             app.exit()
             return
         billed = spending(app.context.store.snapshot, app.context.prices)
@@ -159,7 +159,8 @@ class Handlers:
         rate = billed.text(plain=app.settings.ascii)
         lines = (f"{nodes} running and billed at {rate} (estimate).", app.settings.leave_note)
         key = app.hints.key_or("quit", "y")
-        dialog = ConfirmDialog(app, "Leave tpudash?", lines, yes="Leave", no="Stay", yes_key=key)
+        title, name = "Leave tpudash?", "quit-dialog"
+        dialog = ConfirmDialog(app, title, lines, yes="Leave", no="Stay", yes_key=key, id=name)
         app.push_screen(dialog, lambda yes: app.exit() if yes else None)
 
 

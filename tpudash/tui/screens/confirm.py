@@ -29,6 +29,7 @@ class ConfirmDialog(Overlay[bool]):
         yes: Label of the button that goes ahead.
         no: Label of the button that does not.
         yes_key: A key that goes ahead at once.
+        id: What is asked, since one question may lie over another.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,8 +45,9 @@ class ConfirmDialog(Overlay[bool]):
         yes: str,
         no: str = "Cancel",
         yes_key: str = "y",
+        id: str = "confirm-dialog",  # noqa: A002
     ) -> None:
-        super().__init__(host, id="confirm-dialog")
+        super().__init__(host, id=id)
         self._title = title
         self._lines = lines
         self._yes = yes

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len
 from rich.text import Text
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.keys import _character_to_key
@@ -42,6 +43,7 @@ class Overlay(ModalScreen[ScreenResultType]):
     def __init__(self, host: HostApp, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self.host = host
+        self._owed: tuple[ScreenResultType | None] | None = None
         for key in host.hints.keys("quit"):
             if len(key) > 1:
                 self.take_key(key, f"app.press({key!r})")
@@ -51,6 +53,24 @@ class Overlay(ModalScreen[ScreenResultType]):
         name = _character_to_key(key) if len(key) == 1 else key
         self._bindings.key_to_bindings.pop(name, None)
         self._bindings.bind(name, action, show=False)
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        """Close this and nothing else: at once, or when the screen that lies above it is gone.
+
+        Textual takes away whatever is uppermost: a second `enter` in the queue of a dialog that is
+        closed already would close what lies below it, or end the app.
+        """
+        stack = self.app.screen_stack
+        if stack[-1] is self:
+            return super().dismiss(result)
+        if self in stack:
+            self._owed = (result,)
+        return AwaitComplete()
+
+    def on_screen_resume(self) -> None:
+        """Close now if that was asked for while another screen lay above."""
+        if self._owed is not None:
+            self.dismiss(*self._owed)
 
     def apply(self, changes: ChangeSet) -> None:
         """Bring the overlay up to date."""
