@@ -48,6 +48,21 @@ async def test_an_alarm_stays_on_the_screen_until_it_is_over(is_watch: bool) -> 
         assert "alarm" not in it.screen_text.splitlines()[0]
 
 
+async def test_alarms_about_money_do_not_push_a_failed_run_off_a_wall_screen() -> None:
+    async with console(size=(100, 30), is_watch=True) as it:
+        for at in range(12):
+            subject = f"node-{at}"
+            later = LATER + timedelta(minutes=2)
+            turn(it, Alarm("node-has-run", subject, "", "no label", "", later), on=True)
+        it.app.stage.tick()
+        await it.until(lambda: "12 alarms" in it.screen_text)
+        await it.until(lambda: "no label" in it.screen_text)
+        wall = it.app.main.wall
+        assert wall is not None
+        assert [one.state == "ALARM" for one in wall.alarms[:2]] == [False, True]
+        assert wall.alarms[0].text[:30] in it.screen_text
+
+
 async def test_each_alarm_is_said_once_when_it_begins_and_once_when_it_ends() -> None:
     async with console() as it:
         turn(it, BURN, on=True)

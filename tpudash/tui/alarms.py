@@ -72,12 +72,17 @@ class AlarmBook:
         self._since: dict[str, datetime] = {}
 
     def look(self, snapshot: Snapshot, now: datetime) -> list[Alarm]:
-        """Return the alarms that are on, the newest first."""
+        """Return the alarms that are on, the newest first: of what is broken, then of money.
+
+        The newest of each kind leads, since a low screen shows two: forty nodes without a run must
+        not hide that one run has failed, nor the other way round.
+        """
         found = dict(_found(snapshot, now))
         self._since = {key: self._since.get(key, now) for key in found}
         alarms = [Alarm(key, *words, self._since[key]) for key, words in found.items()]
-        alarms += money_alarms(snapshot)
-        return sorted(alarms, key=lambda alarm: alarm.since, reverse=True)
+        broken = sorted(alarms, key=lambda alarm: alarm.since, reverse=True)
+        money = money_alarms(snapshot)
+        return [*broken[:1], *money[:1], *broken[1:], *money[1:]]
 
 
 def _found(snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, tuple[str, str]]]:

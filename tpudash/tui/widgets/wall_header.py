@@ -57,7 +57,7 @@ class WallHeader(SpanView):
 
     @property
     def alarms(self) -> Sequence[Alarm]:
-        """The alarms that are on, the newest first."""
+        """The alarms that are on, those to be shown first at the front."""
         return self._alarms
 
     @property
