@@ -139,6 +139,7 @@ def step_entry(step: int) -> LogEntry:
         "accuracy": 1 - loss / 2.6,
         "examples_per_second": 3_000 + 160 * math.sin(step),
         "step_time_s": 0.082,
+        "input_wait_fraction": 0.03 + 0.01 * math.sin(step / 9),
     }
     return make_entry(
         step * 1.3 - 533, f"step {step}/{STEPS}", stream="event", payload=payload, attempt=1

@@ -29,6 +29,8 @@ def training_charts(curves: CurveBook, run: str) -> list[ChartRequest]:
     about = safe_text(run, 40)
     if newest is not None and newest.step is not None:
         about += f" step {newest.step}" + (f"/{newest.target}" if newest.target else "")
+    has_steps = newest is not None and newest.step is not None
+    nothing = "its steps don't say" if has_steps else f"no steps of {safe_text(run, 40)} yet"
     ticks = {
         "loss": plain_number,
         "examples_per_second": plain_number,
@@ -42,7 +44,7 @@ def training_charts(curves: CurveBook, run: str) -> list[ChartRequest]:
             samples=curves.samples(run, name),
             tick=ticks[name],
             floor=None if name == "loss" else 0.0,
-            nothing=f"no steps of {safe_text(run, 40)} yet",
+            nothing=nothing,
             unit=CURVE_UNITS[name],
         )
         for name, title in CURVES.items()
