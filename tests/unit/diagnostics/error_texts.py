@@ -377,6 +377,8 @@ OTHER = (
         "incarnation", "RecvTensor expects a different device incarnation: 123 vs. 456", E.PREEMPTED
     ),
     Case("context", "Unable to find a context_id matching the specified one (123)", E.PREEMPTED),
+    Case("no-tensorflow", "VERSION: TensorFlow is not installed in this Python", E.VERSION),
+    Case("no-jax", "jax, orbax-checkpoint not installed in this Python", E.VERSION),
     Case("lame", "ShutdownHook: lame workers found: ['/job:worker/task:1']", E.STALLED),
     Case(
         "halted",

@@ -162,7 +162,7 @@ LIFE: Final = (
         advice=_LOST_WORKER,
     ),
     Row(ErrorClass.STALLED, "lame workers found"),
-    Row(ErrorClass.STALLED, "stalled"),
+    Row(ErrorClass.STALLED, "stalled", regex(r"\bstalled")),
     Row(ErrorClass.STALLED, "detected", regex(r"\b(?:hang|deadlock) (?:was )?detected")),
     Row(ErrorClass.STALLED, "no progress", regex(r"no progress (?:for|in|since|within)")),
     Row(ErrorClass.STALLED, "no step", regex(r"no step (?:for|in|since|within)")),

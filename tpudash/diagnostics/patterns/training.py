@@ -18,6 +18,10 @@ _NO_LIBRARY: Final = (
 _NO_TPU_VM: Final = (
     "libtpu runs on a machine that is no TPU VM. Run it on the node, or set TPU_LOAD_LIBRARY=0."
 )
+_NOT_INSTALLED: Final = (
+    "The framework is not installed in the Python that runs the program: install it on every"
+    " worker, in the version that fits the node's runtime."
+)
 _ON_CPU: Final = (
     "The program runs on the CPU now while the TPU is paid for. Check that TensorFlow or JAX and"
     " libtpu fit each other and that no other process holds the chips."
@@ -141,8 +145,16 @@ TRAINING: Final = (
         ErrorClass.VERSION,
         "no module named",
         regex(r"no module named ['\"]?(?:tensorflow|keras|jax|flax|libtpu|torch)"),
-        advice="The framework is not installed in the Python that runs the program: install it on"
-        " every worker, in the version that fits the node's runtime.",
+        advice=_NOT_INSTALLED,
+    ),
+    Row(
+        ErrorClass.VERSION,
+        "not installed",
+        regex(
+            r"\b(?:tensorflow|keras|jax(?:lib)?|flax|optax|orbax[-\w]*|libtpu|torch(?:_xla)?)"
+            r"\b[^\n]{0,60}\bnot installed"
+        ),
+        advice=_NOT_INSTALLED,
     ),
     Row(
         ErrorClass.VERSION,
