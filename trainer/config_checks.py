@@ -53,6 +53,10 @@ def check(config: Config) -> None:
             f"--model_dir {config.model_dir} is neither a folder nor a gs:// URL",
             "use an absolute path or gs://bucket/path",
         )
+    if config.model_dir.startswith("gs://") and not config.model_dir[5:].partition("/")[0].strip():
+        raise bad_argument(
+            f"--model_dir {config.model_dir} names no bucket", "give gs://BUCKET/FOLDER"
+        )
     _check_numbers(config)
     _check_training(config)
     _check_model(config)
@@ -64,10 +68,16 @@ def check(config: Config) -> None:
 def _check_numbers(config: Config) -> None:
     for name in _POSITIVE:
         if not 0 < getattr(config, name) < 2**31:
-            raise bad_argument(f"--{name} must be positive, not {getattr(config, name)}", "fix it")
+            raise bad_argument(
+                f"--{name} {getattr(config, name)} is out of range",
+                f"use a number above 0 and below {2**31}",
+            )
     for name in _NOT_NEGATIVE:
         if not 0 <= getattr(config, name) < 2**31:
-            raise bad_argument(f"--{name} must not be negative: {getattr(config, name)}", "fix it")
+            raise bad_argument(
+                f"--{name} {getattr(config, name)} is out of range",
+                f"use 0 or a number below {2**31}",
+            )
     if not 0 <= config.seed < 2**31:
         raise bad_argument(f"--seed {config.seed} is out of range", "use 0 to 2147483647")
     if not 0.01 <= config.call_seconds <= 2:

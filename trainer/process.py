@@ -94,9 +94,10 @@ def open_events(
             on_stdout_lost=lambda: stop and stop.ask("stdout was closed"),
         )
     except OSError as error:
+        what = "a file for --events" if config.events else "a --model_dir"
         fault = bad_argument(
             f"cannot write to {file or config.model_dir}: {error.strerror}",
-            "choose a --model_dir that this user can write to",
+            f"choose {what} that this user can write to",
         )
         fault.error_class = "BUCKET_ACCESS"
         raise fault from error

@@ -59,12 +59,14 @@ def test_flags_of_the_guide() -> None:
     [
         ("", "--model_dir is missing"),
         ("--model_dir s3://b/x", "neither a folder nor a gs:// URL"),
-        ("--model_dir /m --batch_size 0", "--batch_size must be positive"),
+        ("--model_dir gs://", "names no bucket"),
+        ("--model_dir gs:///runs/a", "names no bucket"),
+        ("--model_dir /m --batch_size 0", "--batch_size 0 is out of range"),
         ("--model_dir /m --batch_size 5000", "more than the 4000"),
         ("--model_dir /m --batch_size x", "invalid int value"),
-        ("--model_dir /m --steps -1", "--steps must not be negative"),
-        ("--model_dir /m --learning_rate 0", "--learning_rate must be positive"),
-        ("--model_dir /m --learning_rate nan", "--learning_rate must be positive"),
+        ("--model_dir /m --steps -1", "--steps -1 is out of range"),
+        ("--model_dir /m --learning_rate 0", "is out of range"),
+        ("--model_dir /m --learning_rate nan", "is out of range"),
         ("--model_dir /m --seed -3", "--seed -3 is out of range"),
         ("--model_dir /m --precision float16", "invalid choice"),
         ("--model_dir /m --call_seconds 9", "--call_seconds 9.0 is out of range"),
@@ -110,7 +112,7 @@ def test_bad_argument_ends_64_before_tensorflow() -> None:
     assert (event["event"], event["class"]) == ("error", "BAD_REQUEST")
     assert (event["run"], event["attempt"], event["severity"]) == ("demo", 3, "ERROR")
     assert done.stderr.count("\n") == 1
-    assert "--batch_size must be positive" in done.stderr
+    assert "--batch_size -1 is out of range" in done.stderr
 
 
 def test_unwritable_model_dir_ends_64_before_tensorflow(tmp_path: Path) -> None:
