@@ -62,6 +62,11 @@ class Job:
         restored = engine.restore()
         self._early.load(restored.extra.get(STATE_KEY))
         self._tell_restored(restored)
+        if restored.step > engine.target:
+            self._warn(
+                f"step {restored.step} is done, which is more than the {engine.target} steps asked "
+                "for: nothing is trained"
+            )
         if self._config.summaries:
             self._curves = engine.curves()
             self._events.emit("summaries", self._curves.how_to_look())

@@ -18,6 +18,7 @@ COMPARED = (
     "seed",
     "batch_size",
     "data",
+    "data_digest",
     "precision",
     "learning_rate",
     "schedule",
@@ -69,7 +70,10 @@ def check_model(step: int, found: Mapping[str, Any], mine: Mapping[str, Any]) ->
         TrainerError: its weights have other shapes.
     """
     if found.get("model") != mine["model"]:
-        names = f"{found.get('model_name', 'unnamed')}, this is {mine.get('model_name')}"
+        own, other = mine.get("model_name"), found.get("model_name", "unnamed")
+        names = f"{other}, this is {own}"
+        if own == other:
+            names = f"{own} of another --image_size or --classes"
         raise other_model(step, f"its weights have other shapes ({names})")
 
 

@@ -230,6 +230,7 @@ def _description(config: Config, state: TrainingState, training: TrainingData) -
         "schedule": state.schedule.description(),
         "clip_norm": config.clip_norm,
         "data": data_name(config, training.examples),
+        "data_digest": training.digest,
         "versions": {"tensorflow": tf.__version__, "keras": keras.__version__},
     }
 

@@ -55,6 +55,11 @@ def open_npz(path: Path) -> Source:
             "images and labels, x and y, or x_train, y_train, x_test and y_test are needed",
         )
     together = [as_numbers(str(path), labels, images.count) for _, images, labels in loaded]
+    if len({bool(some) for numbers, some in together if len(numbers)}) > 1:
+        raise no_input(
+            f"{path}: labels are names in one split and numbers in another",
+            "give all splits labels of one kind",
+        )
     names = tuple(sorted({name for _, some in together for name in some}))
     parts = tuple(
         _part(path, split, images, _renumbered(numbers, some, names))

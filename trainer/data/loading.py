@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.data import records
+from trainer.data.digest import digest_of_arrays
 from trainer.data.embedded import held_out_mask, read_embedded
 from trainer.data.evaluation import EvaluationData, HeldOutArrays
 from trainer.data.held_out_records import HeldOutRecords
@@ -34,6 +35,11 @@ class TrainingData(Protocol):
     @property
     def examples(self) -> int:
         """How many there are."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Short digest that other data is known by; empty for what the settings alone tell."""
         ...
 
     @property
@@ -97,11 +103,16 @@ def _synthetic(config: Config, spec: ModelSpec) -> tuple[TrainingData, Evaluatio
 
 
 def _indexed(
-    take: Callable[[Any], tuple[Any, Any]], examples: int, config: Config, spec: ModelSpec
+    take: Callable[[Any], tuple[Any, Any]],
+    examples: int,
+    config: Config,
+    spec: ModelSpec,
+    digest: str = "",
 ) -> IndexedData:
     return IndexedData(
         take,
         examples=examples,
+        digest=digest,
         batch_size=config.batch_size,
         seed=config.seed,
         image_shape=spec.image_shape,
@@ -114,7 +125,7 @@ def _in_memory(images: Any, labels: Any, config: Config, spec: ModelSpec) -> Ind
     def take(indices: Any) -> tuple[Any, Any]:
         return tf.gather(kept_images, indices), tf.gather(kept_labels, indices)
 
-    return _indexed(take, len(labels), config, spec)
+    return _indexed(take, len(labels), config, spec, digest_of_arrays(images, labels))
 
 
 def _from_records(

@@ -34,6 +34,7 @@ class IndexedData:
         batch_size: global batch.
         seed: names the orders.
         image_shape: of each image.
+        digest: of the examples; see `trainer.data.digest`.
     """
 
     files: tuple[str, ...] = ()
@@ -46,11 +47,13 @@ class IndexedData:
         batch_size: int,
         seed: int,
         image_shape: tuple[int, int, int],
+        digest: str = "",
     ) -> None:
         self._take = take
         self._batch_size = batch_size
         self._seed = seed
         self._image_shape = image_shape
+        self.digest = digest
         self.examples = examples
         self.steps_per_epoch = examples // batch_size
 

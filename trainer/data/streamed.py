@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from trainer.data.digest import digest_of_files
 from trainer.data.memory import as_it_is, finish
 from trainer.data.order import epoch_order, window_order
 from trainer.data.records import compression
@@ -63,6 +64,7 @@ class StreamedData:
                 f"convert the data with --shards {hosts * FILES_AT_ONCE}",
             )
         self.files = tuple(name for name, _ in used)
+        self.digest = digest_of_files(used)
         self._decode = decode
         self._seed = seed
         self._hosts = hosts

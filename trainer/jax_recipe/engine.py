@@ -114,6 +114,7 @@ class JaxEngine:
             "clip_norm": config.clip_norm,
             "devices": self._devices.count,
             "data": data_name(config, self._training.count),
+            "data_digest": self._training.digest,
             "versions": {name: metadata.version(name) for name in ("jax", "orbax-checkpoint")},
         }
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import mmap
+import shutil
 import struct
 import tempfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from trainer.data.digest import digest_of_arrays, digest_of_files
 from trainer.data.embedded import held_out_mask, read_embedded
 from trainer.data.evaluation import HeldOutArrays, padded
 from trainer.data.example import decode
@@ -31,6 +35,7 @@ _COARSE = 8
 _SPREAD = 2_654_435_761
 """A large prime, so that neighbours have unrelated classes."""
 _CRC = struct.Struct("<I")
+_UNPACKED_AT_ONCE = 2**20
 
 
 class Examples(Protocol):
@@ -39,6 +44,11 @@ class Examples(Protocol):
     @property
     def count(self) -> int:
         """How many there are."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Short digest that other data is known by; empty for what the settings alone tell."""
         ...
 
     def take(self, numbers: Any) -> tuple[Any, Any]:
@@ -53,6 +63,7 @@ class ArrayExamples:
         self._images = images
         self._labels = labels
         self.count = len(labels)
+        self.digest = digest_of_arrays(images, labels)
 
     def take(self, numbers: Any) -> tuple[Any, Any]:
         """Return uint8 images and int32 labels."""
@@ -61,6 +72,8 @@ class ArrayExamples:
 
 class SyntheticExamples:
     """A coarse pattern of each class under noise; example i follows from the seed and from i."""
+
+    digest = ""
 
     def __init__(self, spec: ModelSpec, count: int, seed: int) -> None:
         height, width, channels = spec.image_shape
@@ -94,6 +107,8 @@ class RecordExamples:
         ]
         self._places = np.array(places, np.int64).reshape(-1, 3)
         self.count = len(self._places)
+        in_files = np.bincount(self._places[:, 0], minlength=len(files))
+        self.digest = digest_of_files(zip(files, in_files.tolist(), strict=True))
 
     def take(self, numbers: Any) -> tuple[Any, Any]:
         """Return uint8 images and int32 labels.
@@ -131,15 +146,26 @@ def _checksum(data: bytes) -> int:
 
 
 def _mapped(path: Path) -> Any:
-    if path.suffix == ".gz":
-        raise no_input(
-            f"{path}: compressed files cannot be read at any place",
-            "give files without compression, or launch with --recipe tensorflow",
-        )
     if path.stat().st_size == 0:
         return b""
+    if path.suffix == ".gz":
+        return _unpacked(path)
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _unpacked(path: Path) -> Any:
+    """Return the content of a GZIP file, kept in a nameless file so that any record is in reach."""
+    with tempfile.TemporaryFile() as kept:
+        try:
+            with gzip.open(path) as packed:
+                shutil.copyfileobj(packed, kept, _UNPACKED_AT_ONCE)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise no_input(f"{path}: no readable GZIP file: {error}", DAMAGED_HINT) from error
+        if not kept.tell():
+            return b""
+        kept.flush()
+        return mmap.mmap(kept.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 class OwnPart:

@@ -23,7 +23,7 @@ from trainer.data.commands import main
 from trainer.data.labels import whole_number
 from trainer.data.pixels import as_bytes, scale_of, without_alpha
 from trainer.data.tables import open_table
-from trainer.faults import TrainerError
+from trainer.faults import ExitCode, TrainerError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,6 +116,14 @@ def test_splits_share_the_names_of_their_classes(tmp_path: Path) -> None:
     assert source.label_names == ("bird", "cat", "dog")
     labels = [[label for _, label in part.read(None)] for part in source.parts]
     assert labels == [[2, 1], [1, 0]]
+
+
+def test_names_in_one_split_and_numbers_in_another_are_refused(tmp_path: Path) -> None:
+    mixed: dict[str, Any] = {"y_train": np.array(["dog", "cat"]), "y_test": np.array([0, 1])}
+    np.savez(tmp_path / "a.npz", x_train=pictures()[:2], x_test=pictures()[:2], **mixed)
+    with pytest.raises(TrainerError, match="names in one split and numbers in another") as caught:
+        open_npz(tmp_path / "a.npz")
+    assert caught.value.exit_code == ExitCode.NO_INPUT
 
 
 def test_names_in_any_script_and_files_that_are_none_of_ours(

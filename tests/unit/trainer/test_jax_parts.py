@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def test_nothing_of_the_recipe_needs_tensorflow() -> None:
         ("--model resnet50 --synthetic 64 --batch_size 64", "only in the TensorFlow recipe"),
         ("--summaries", "only by the TensorFlow recipe"),
         ("--tpu my-node", "uses the chips there"),
-        ("--batch_size 0", "must be positive"),
+        ("--batch_size 0", "is out of range"),
         ("--bogus", "unrecognized"),
     ],
 )
@@ -181,6 +182,26 @@ def test_records_are_read_as_tensorflow_wrote_them(tmp_path: Path) -> None:
     found_images, found_labels = examples.take(np.array(numbers))
     assert np.array_equal(found_images, images[order[numbers]])
     assert np.array_equal(found_labels, labels[order[numbers]])
+
+
+def test_compressed_records_are_read_like_others(tmp_path: Path) -> None:
+    write_digits(tmp_path, files=1, each=20)
+    path, packed = tmp_path / "train-0", tmp_path / "train-0.tfrecord.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    for mine, theirs in zip(
+        RecordExamples([str(packed)], CNN).all(),
+        RecordExamples([str(path)], CNN).all(),
+        strict=True,
+    ):
+        assert np.array_equal(mine, theirs)
+    whole = packed.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 0xFF
+    for damaged in (whole[:-20], b"no gzip", bytes(flipped)):
+        packed.write_bytes(damaged)
+        with pytest.raises(TrainerError, match="no readable GZIP file") as caught:
+            RecordExamples([str(packed)], CNN)
+        assert str(packed) in caught.value.detail
 
 
 def flip_a_pixel(content: bytearray) -> bytearray:

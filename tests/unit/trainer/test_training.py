@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.trainer.event_schema import check_schema
-from tests.unit.trainer.jobs import run_job, write_digits
+from tests.unit.trainer.jobs import run_job, write_digits, write_examples
 from trainer.faults import ExitCode, TrainerError
 
 if TYPE_CHECKING:
@@ -156,6 +156,19 @@ def test_summaries_need_no_tensorboard(tmp_path: Path) -> None:
     assert {"loss", "accuracy", "eval_loss", "learning_rate"} <= tags
 
 
+def test_other_data_and_fewer_steps_than_done_are_told(tmp_path: Path) -> None:
+    """Other images in files of the same names, sizes and numbers of records."""
+    flags = write_digits(tmp_path / "data").split()
+    run_job(tmp_path / "run", *flags, steps=3, every=3)
+    path = next((tmp_path / "data").glob("train*"))
+    write_examples(path, [b"x" * 784] * 40, [1] * 40)
+    _, events = run_job(tmp_path / "run", *flags, steps=2, every=3)
+    told = " ".join(each["message"] for each in events["warning"])
+    assert "data_digest was" in told
+    assert "step 3 is done, which is more than the 2 steps asked for" in told
+    assert events["finish"][0]["step"] == 3
+
+
 @pytest.mark.slow
 def test_folder_of_another_model_is_refused_and_left_alone(tmp_path: Path) -> None:
     run_job(tmp_path / "run", steps=2)
@@ -164,7 +177,9 @@ def test_folder_of_another_model_is_refused_and_left_alone(tmp_path: Path) -> No
     with pytest.raises(TrainerError) as caught:
         run_job(tmp_path / "run", *flags, steps=2)
     assert "belongs to another model" in caught.value.detail
-    assert "other shapes" in caught.value.detail
+    assert "other shapes (cnn, this is resnet50)" in caught.value.detail
+    with pytest.raises(TrainerError, match="cnn of another --image_size or --classes"):
+        run_job(tmp_path / "run", "--synthetic", "32", "--classes", "7", steps=2)
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == before
 
 
