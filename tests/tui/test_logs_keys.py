@@ -333,3 +333,41 @@ async def test_a_cause_far_back_in_a_file_is_found(tmp_path: Path) -> None:
         page = app.screen
         assert isinstance(page, LogLinePage)
         assert "Without a time" in page.plain_text
+
+
+async def test_a_cause_without_a_time_is_not_given_one(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"{HBM}\n")
+    app = make_viewer(path, tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        await until_status(app, pilot, "cause: HBM_OOM (!)")
+
+
+async def test_a_filter_that_is_no_regular_expression_says_so_on_a_narrow_screen(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log"
+    path.write_text(f"{HBM}\n" * 10_000)
+    app = make_viewer(path, tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.pane.filter("/[a-/")
+        problem = app.pane.view.lines.filter.problem
+        assert problem
+        await until_status(app, pilot, problem[:50])
+        app.pane.filter('"said by nobody"')
+        for _ in range(200):
+            await pilot.pause(0.01)
+            if "among" in app.pane.empty_reason():
+                break
+        assert "Press & for another filter." in app.pane.empty_reason()
+
+
+async def until_status(app: LogViewer, pilot: Pilot[None], words: str) -> None:
+    """Wait until the line below the log can be seen to say something."""
+    told = ""
+    for _ in range(300):
+        await pilot.pause(0.01)
+        told = status(app.pane)[: app.size.width]
+        if words in told:
+            return
+    raise AssertionError(told)

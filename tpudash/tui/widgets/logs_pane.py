@@ -257,9 +257,10 @@ class LogsPane(Pane):
         if lines.total:
             filtered = " that match the filter" if self._filter_text() else ""
             scope = f" of {self._scope_name}" if self._scope_name else ""
-            more = self.host.hints.fill(" Press {logs-scope} for all runs.")
-            key = more if self._scope_name else ""
-            return f"No lines{scope}{filtered}, among {lines.total:,} lines.{key}"
+            other = " Press {logs-filter} for another filter." if filtered else ""
+            wider = " Press {logs-scope} for all runs." if self._scope_name else ""
+            keys = self.host.hints.fill(other + wider)
+            return f"No lines{scope}{filtered}, among {lines.total:,} lines.{keys}"
         if self._given is not None:
             return "There is nothing in it yet."
         problem = source_problem(self.context, LOGS) or nothing_runs(self.context, self.host.hints)

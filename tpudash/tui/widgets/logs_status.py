@@ -48,13 +48,13 @@ class LogStatus:
                 f"{host.hints.key('logs-follow')} follows",
                 host.style_of("warning", bold=True),
             )
+        for problem in (view.lines.filter.problem, view.search.problem):
+            if problem:
+                text.append(f"  {safe_text(problem, 80)}", host.style_of("error"))
         if self.cause is not None:
             text.append(f"  {_cause_words(self.cause)}", host.style_of("error", bold=True))
         for part in self._parts(view):
             text.append(f"  {part}", host.style_of("muted"))
-        for problem in (view.lines.filter.problem, view.search.problem):
-            if problem:
-                text.append(f"  {safe_text(problem, 80)}", host.style_of("error"))
         return text
 
     def _parts(self, view: LogView) -> list[str]:
@@ -82,7 +82,9 @@ class LogStatus:
 
 def _cause_words(cause: Cause) -> str:
     worker = f" worker {safe_text(cause.worker_id, 10)}" if cause.worker_id else ""
-    return f"cause: {cause.error_class},{worker} {time_of(cause.micros):%H:%M:%S} (!)"
+    moment = time_of(cause.micros)
+    time = "" if moment == UNKNOWN_TIME else f" {moment:%H:%M:%S}"
+    return f"cause: {cause.error_class}{',' if worker or time else ''}{worker}{time} (!)"
 
 
 def about_ring(ring: LogRing, now: datetime) -> list[str]:
