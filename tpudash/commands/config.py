@@ -46,12 +46,15 @@ def show(state: CliState, as_json: bool) -> None:
 @connection_options
 @pass_state
 def check(state: CliState) -> None:
-    """Check the settings file, the variables, the keys of actions and the theme."""
+    """Check the settings file, the variables, the endpoint, the keys of actions and the theme."""
     from tpudash.config.load import unknown_variables
     from tpudash.config.themes import find_theme
+    from tpudash.gateways.endpoint import parse_endpoint
 
     loaded = state.loaded
     _check_keys(dict(loaded.settings.keys))
+    if loaded.settings.endpoint is not None:
+        parse_endpoint(loaded.settings.endpoint)
     find_theme(loaded.settings.theme, state.paths.themes_dir)
     for name in unknown_variables():
         click.echo(f"warning: nothing reads the variable {name}", err=True)

@@ -14,6 +14,7 @@ from tpudash.commands.acting import (
     words_after_dashes,
 )
 from tpudash.commands.launch_placement import placement_of, placement_options
+from tpudash.commands.numbers import AboveZero
 from tpudash.commands.state import CliState, pass_state
 from tpudash.domain.node import Scheduling
 from tpudash.domain.recipes import DEFAULT_RECIPE, RECIPES
@@ -77,7 +78,7 @@ Example:
 @click.option(
     "--precision", type=click.Choice(["auto", "float32", "bfloat16"]), help="Compute type."
 )
-@click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True))
+@click.option("--learning-rate", type=AboveZero())
 @click.option("--train-files", multiple=True, metavar="PATTERN", help="TFRecord files to train on.")
 @click.option("--eval-files", multiple=True, metavar="PATTERN", help="TFRecord files to evaluate.")
 @click.option(
@@ -86,7 +87,7 @@ Example:
 @click.option("--delete-node-when-done", is_flag=True, help="The node removes itself at the end.")
 @click.option(
     "--max-cost",
-    type=click.FloatRange(min=0, min_open=True),
+    type=AboveZero(),
     metavar="USD",
     help="The most that the run may cost.",
 )

@@ -9,7 +9,7 @@ import click
 from tpudash.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tpudash.domain.run import Placement
 
@@ -65,8 +65,18 @@ def placement_of(options: Mapping[str, Any]) -> Placement:
         subnetwork=options["subnetwork"],
         tags=tuple(dict.fromkeys(options["tags"])),
         external_ips=not options["no_external_ip"],
-        labels=dict(map(_label, options["labels"])),
+        labels=_labels(options["labels"]),
     )
+
+
+def _labels(texts: Sequence[str]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for key, value in map(_label, texts):
+        if labels.setdefault(key, value) != value:
+            raise UsageError(
+                f"the label {key} is given two values", hint=f"leave {labels[key]!r} or {value!r}"
+            )
+    return labels
 
 
 def _label(text: str) -> tuple[str, str]:

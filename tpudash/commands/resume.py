@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tpudash.commands.acting import ActFlags, acting_options, check_can_confirm
+from tpudash.commands.numbers import AboveZero
 from tpudash.commands.state import CliState, pass_state
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--valid-until-duration", metavar="TIME", help="How long it may queue, such as 6h.")
 @click.option(
     "--max-cost",
-    type=click.FloatRange(min=0, min_open=True),
+    type=AboveZero(),
     metavar="USD",
     help="The most that the whole run may cost from now on.",
 )

@@ -18,6 +18,7 @@ from tpudash.commands.acting import (
     say,
 )
 from tpudash.commands.items import failure_item, plan_item
+from tpudash.commands.numbers import AboveZero
 from tpudash.commands.output import Answer, json_text, timestamp
 from tpudash.commands.resume import changes_of
 from tpudash.commands.running import run_async
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--max-cost",
-    type=click.FloatRange(min=0, min_open=True),
+    type=AboveZero(),
     metavar="USD",
     help="The most that the whole run may cost; its nodes are deleted then.",
 )

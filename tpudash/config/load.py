@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -175,6 +176,12 @@ _LEAST: Final = {
 """Numbers with their least value and their unit; intervals are at least 1 s."""
 
 
+_PROJECTS: Final = re.compile(
+    r"\s*[a-zA-Z0-9][\w.:-]*(?:\s*,\s*[a-zA-Z0-9][\w.:-]*)*[\s,]*", re.ASCII
+)
+"""Ids or numbers, with a domain before a colon in old ones; Google itself says which exist."""
+
+
 def _checked(key: str, value: Any, where: str) -> Any:
     """Return the value as its setting wants it.
 
@@ -213,6 +220,8 @@ def _value(key: str, value: Any) -> Any:
         return value
     if not isinstance(value, str) or not value.strip():
         raise _WrongValueError("a text in quotes")
+    if key in {"project", "quota_project"} and not _PROJECTS.fullmatch(value):
+        raise _WrongValueError("the id of a project, such as my-project")
     if key == "log_level" and value.upper() not in LOG_LEVELS:
         raise _WrongValueError(f"one of {', '.join(LOG_LEVELS)}")
     return value.upper() if key == "log_level" else value

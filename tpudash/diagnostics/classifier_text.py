@@ -54,6 +54,11 @@ _FRAMED_BREAK: Final = re.compile(r"\n[ \t]*[│|][ \t]*(?=\S)")
 _SENTENCE_OVER: Final = re.compile(r"(?<!\bEID)[.!?:;,{}\[\](>]\s*$")
 _QUOTE_OVER: Final = re.compile(r"[)'\"]\s*$")
 _GOES_ON: Final = re.compile(r"[a-z(\"'0-9\[]")
+_STATUS_LINE: Final = re.compile(
+    r"[<*> ]{0,4}HTTP/[\d.]{1,3} \d{3}\b"
+    r"|(?:[\w.]{1,80}: )?\d{3} (?:Client|Server) Error: [A-Z][A-Za-z ]{2,40}(?: for url: \S+)?$"
+)
+"""What HTTP itself says of an answer, before its body: only the number's usual words."""
 _STAMPED: Final = re.compile(r"^\W{0,3}(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\[\d)")
 
 
@@ -131,6 +136,8 @@ def _pieces_of_segment(text: str, *, is_short: bool) -> Iterator[Piece]:
         # Beside an error object, a bare code only repeats what the object says better.
         is_echo = not with_error.isdisjoint({index - 1, index + 1})
         for piece in _pieces_of_lines(part, join=is_short):
+            if is_echo and _STATUS_LINE.match(piece.text):
+                continue
             yield replace(piece, code="", looks_like_error=False) if is_echo else piece
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OWN_LABELS: Final = "tpudash-"
 _LABEL_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
+_EMAIL: Final = re.compile(r"[^\s@/]+@[^\s@/]+\.[a-z]{2,}")
 _TAG: Final = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 """Source: https://cloud.google.com/compute/docs/labeling-resources#requirements"""
 
@@ -44,6 +45,12 @@ def check_placement(request: LaunchRequest) -> None:
     if wanted.reservation and request.scheduling is not Scheduling.RESERVED:
         raise UsageError("a reservation is for reserved capacity", hint="add --reserved")
     _check_labels(wanted.labels)
+    account = wanted.service_account
+    if account is not None and not _EMAIL.fullmatch(account):
+        raise UsageError(
+            f"{account!r} can't be the e-mail of a service account",
+            hint="such as trainer@my-project.iam.gserviceaccount.com",
+        )
     for tag in wanted.tags:
         if not _TAG.fullmatch(tag):
             raise UsageError(f"{tag!r} can't be a network tag", hint="such as allow-ssh")

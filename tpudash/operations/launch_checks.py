@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,8 +92,8 @@ def _check_numbers(request: LaunchRequest) -> None:
         "the time that a request may wait": request.placement.valid_until_s,
     }
     for name, value in wanted.items():
-        if value is not None and not value > 0:
-            raise UsageError(f"{name} must be more than 0, not {value}")
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(f"{name} must be a number above 0, not {value}")
     if request.seed is not None and not 0 <= request.seed < 2**31:
         raise UsageError(f"the seed must be from 0 to {2**31 - 1}, not {request.seed}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,8 @@ async def plan_supervise(desk: Desk, name: str, wish: SupervisionWish) -> Plan:
     """
     if wish.max_attempts < 1:
         raise UsageError(f"the number of tries must be at least 1, not {wish.max_attempts}")
-    if wish.max_cost_usd is not None and not wish.max_cost_usd > 0:
-        raise UsageError(f"the cost limit must be more than 0, not {wish.max_cost_usd}")
+    if wish.max_cost_usd is not None and not 0 < wish.max_cost_usd < math.inf:
+        raise UsageError(f"the cost limit must be a number above 0, not {wish.max_cost_usd}")
     survey = await desk.survey(only=name)
     found = await find_run(desk, survey, name)
     spec, notes = await changed_spec(desk, survey.cloud, found.spec, wish.changes)

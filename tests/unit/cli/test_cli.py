@@ -237,3 +237,20 @@ def test_config_check_names_what_is_wrong_and_what_was_meant(
 def test_config_check_says_that_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["config", "check"]) == 0
     assert capsys.readouterr().out.startswith("settings are fine")
+
+
+def test_config_check_refuses_an_endpoint_that_is_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TPUDASH_ENDPOINT", "example.com:443")
+    assert cli.run(["config", "check"]) == 2
+    assert "the endpoint is not on this machine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("amount", ["inf", "nan", "1e400", "0", "-1"])
+@pytest.mark.parametrize("command", ["launch", "resume", "supervise"])
+def test_a_cap_that_caps_nothing_is_wrong_usage(
+    command: str, amount: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run([command, "demo", f"--max-cost={amount}", "--dry-run"]) == 2
+    assert "--max-cost" in capsys.readouterr().err

@@ -73,6 +73,8 @@ def test_the_project_is_taken_from_google_s_variable_last(tmp_path: Path) -> Non
         ('zones = "us-central1-b"\n', 1, "a list of texts", ""),
         ("ascii = 1\n", 1, "true or false", ""),
         ("project = 3\n", 1, "a text in quotes", ""),
+        ('project = "../etc"\n', 1, "the id of a project", ""),
+        ('quota_project = "a\\u001b[2Jb"\n', 1, "the id of a project", ""),
         ("keys = 3\n", 1, r"a table, written \[keys\]", ""),
         ('log_level = "LOUD"\n', 1, "one of DEBUG", ""),
         ("[project]\nname = 1\n", 1, "a text in quotes", ""),
@@ -133,3 +135,11 @@ def test_the_line_of_a_key_is_that_of_its_own_table() -> None:
     assert line_of(text, "keys.nodes") == 2
     assert line_of(text, "intervals.nodes") == 4
     assert line_of("keys.launch = 'L'\n", "keys.launch") == 1
+
+
+@pytest.mark.parametrize(
+    "project", ["my-project-1", "123456789012", "example.com:old", "one, two-b", "one,"]
+)
+def test_ids_numbers_and_lists_of_projects_are_taken(tmp_path: Path, project: str) -> None:
+    loaded = load_settings(tmp_path / "none", environment={}, flags={"project": project})
+    assert loaded.settings.project == project

@@ -271,3 +271,23 @@ def test_details_that_gcloud_prints_below_the_message(
     assert "gcloud" not in failure.evidence
     for name, value in scope.items():
         assert getattr(failure.scope, name) == value
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n\r\n",
+        "< HTTP/2 429 \r\n< date: Tue\r\n\r\n",
+        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://x/v2\n",
+    ],
+)
+def test_what_http_says_of_an_answer_is_no_failure_beside_its_body(before: str) -> None:
+    quota = "TPUV2sPreemptiblePodPerProjectPerRegionForTPUAPI"
+    body = {"code": 429, "message": f"Quota '{quota}' exhausted. Limit 0 in region us-west4."}
+    found = classify_text(before + json.dumps({"error": body}))
+    assert [one.error_class for one in found] == [ErrorClass.QUOTA]
+
+
+def test_a_status_line_without_a_body_is_all_that_is_known() -> None:
+    found = classify_text("HTTP/1.1 429 Too Many Requests\r\n")
+    assert [one.error_class for one in found] == [ErrorClass.RATE_LIMIT]
