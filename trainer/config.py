@@ -203,7 +203,12 @@ def parse(arguments: Sequence[str], program: str = PROGRAM) -> Config:
 
     values = vars(make_parser(program).parse_args(list(arguments)))
     for name in ("train_files", "eval_files"):
-        split = [part for item in values[name] for part in item.split(",") if part]
+        split = [
+            part
+            for item in values[name]
+            for part in ([item] if Path(item).exists() else item.split(","))
+            if part
+        ]
         values[name] = tuple(split)
     config = Config(**values)
     check(config)

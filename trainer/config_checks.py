@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import glob
 import re
 from typing import TYPE_CHECKING
 
 from trainer.config import MATRIX_ROWS, bad_argument, cores
-from trainer.faults import ExitCode, TrainerError
+from trainer.data.places import local_files
 from trainer.joblock import is_remote
 from trainer.model_specs import CNN, SMALLEST_IMAGE
 
@@ -143,13 +142,8 @@ def _check_files(config: Config) -> None:
         raise bad_argument("--synthetic and --train_files exclude each other", "give one of them")
     for name in ("train_files", "eval_files"):
         for pattern in getattr(config, name):
-            if not is_remote(pattern) and not glob.glob(pattern):  # noqa: PTH207 - absolute
-                raise TrainerError(
-                    ExitCode.NO_INPUT,
-                    "BAD_REQUEST",
-                    f"--{name} {pattern}: no such file",
-                    "check the path; patterns such as /data/train-*.tfrecord are allowed",
-                )
+            if not is_remote(pattern):
+                local_files(pattern, f"--{name}")
 
 
 def _check_batch(config: Config) -> None:

@@ -133,6 +133,9 @@ def _from_records(
 ) -> tuple[TrainingData, EvaluationData]:
     files = records.expand(config.train_files, "--train_files")
     held_out = records.expand(config.eval_files, "--eval_files")
+    both = sorted(set(files) & set(held_out))
+    if both:
+        warn(f"{both[0]} is trained and evaluated on: the accuracy is not that of unseen data")
     for names in (files, held_out):
         records.compression(names)
     counts = count_records(files, config.model_dir.rstrip("/"))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from trainer.data.faults import MARK, from_tensorflow
+from trainer.data.places import local_files, named_once
 from trainer.faults import no_input
+from trainer.joblock import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +46,9 @@ def expand(patterns: Sequence[str], flag: str) -> list[str]:
     """
     files: list[str] = []
     for pattern in patterns:
+        if not is_remote(pattern):
+            files += local_files(pattern, flag)
+            continue
         try:
             found = sorted(tf.io.gfile.glob(pattern))
         except tf.errors.OpError as error:
@@ -51,7 +56,7 @@ def expand(patterns: Sequence[str], flag: str) -> list[str]:
         if not found:
             raise no_input(f"{flag} {pattern}: no such file", "check the path")
         files += found
-    return files
+    return named_once(files)
 
 
 def compression(files: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import gzip
 import mmap
 import shutil
@@ -19,6 +18,7 @@ from trainer.data.embedded import held_out_mask, read_embedded
 from trainer.data.evaluation import HeldOutArrays, padded
 from trainer.data.example import decode
 from trainer.data.framing import DAMAGED_HINT, frames, masked_crc
+from trainer.data.places import local_files, named_once
 from trainer.faults import no_input
 from trainer.joblock import is_remote
 from trainer.model_specs import ModelSpec, model_spec
@@ -243,8 +243,8 @@ def _local_files(patterns: Sequence[str], flag: str, storage: Storage) -> list[s
         if is_remote(pattern):
             found = storage.copies(pattern, Path(tempfile.gettempdir()) / "tpudash-data")
         else:
-            found = sorted(glob.glob(pattern))  # noqa: PTH207 - absolute
+            found = local_files(pattern, flag)
         if not found:
             raise no_input(f"{flag} {pattern}: no such file", "check the path")
         files += found
-    return files
+    return named_once(files)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.unit.trainer.node import REPOSITORY
 from trainer.config import Config, batch_advice, cores, make_parser, parse
+from trainer.data.places import local_files
 from trainer.faults import ExitCode, TrainerError
 
 if TYPE_CHECKING:
@@ -175,3 +176,19 @@ def test_sigterm_during_the_import_ends_75_at_once(tmp_path: Path) -> None:
     assert process.wait(30) == 75
     assert json.loads(last)["event"] == "preempt"
     assert json.loads(last)["step"] is None
+
+
+def test_files_are_taken_by_their_own_name_before_it_is_a_pattern(tmp_path: Path) -> None:
+    odd, plain = tmp_path / "part [1],ü.tfrecord", tmp_path / "b.tfrecord"
+    odd.touch()
+    plain.touch()
+    config = parse(
+        ["--model_dir", "/m", "--eval_files", f"{plain},{plain}", "--train_files", str(odd)]
+    )
+    assert config.train_files == (str(odd),)
+    assert config.eval_files == (str(plain), str(plain))
+    (tmp_path / "folder.tfrecord").mkdir()
+    assert local_files(f"{tmp_path}/*.tfrecord", "--x") == [str(plain), str(odd)]
+    with pytest.raises(TrainerError, match="is a folder") as caught:
+        parse(["--model_dir", "/m", "--train_files", str(tmp_path), "--eval_files", str(plain)])
+    assert caught.value.exit_code == ExitCode.NO_INPUT

@@ -266,7 +266,7 @@ def test_whole_number_takes_what_float_takes(text: str) -> None:
         assert float(text) == pytest.approx(number)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_table_or_a_failure_that_is_told(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
