@@ -64,13 +64,15 @@ class ActFailedError(TpudashError):
 
 def exit_code_of(progress: OperationProgress) -> ExitCode:
     """Return the exit code that an operation's end means."""
+    failure = progress.failure
     if progress.state == OperationState.UNKNOWN:
-        return ExitCode.OUTCOME_UNKNOWN
+        # Whoever signs in again and repeats the command finds out; asking alone would not do.
+        is_signed_out = failure is not None and failure.error_class is ErrorClass.AUTH_EXPIRED
+        return ExitCode.NOT_ALLOWED if is_signed_out else ExitCode.OUTCOME_UNKNOWN
     if progress.state == OperationState.INTERRUPTED:
         return ExitCode.INTERRUPTED
     if progress.state != OperationState.FAILED:
         return ExitCode.DONE
-    failure = progress.failure
     return _EXIT_CODES.get(failure.error_class, ExitCode.FAILED) if failure else ExitCode.FAILED
 
 

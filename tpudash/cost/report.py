@@ -162,8 +162,11 @@ def _sum(parts: Iterable[float | None]) -> float | None:
 
 def _idle_usd(run: Run | None, life: Life, now: datetime) -> float | None:
     """Return what a node cost after its run had no more use for it."""
-    if life.ready.is_free or not life.ready.spans:
+    if life.ready.is_free:
         return 0.0
+    if not life.ready.spans:
+        # Of a node without a run, time that nobody saw was wasted too: how much is not known.
+        return None if run is None and life.run is None and life.ready.is_lower_bound else 0.0
     since = _idle_since(run, life)
     if since is None:
         return 0.0

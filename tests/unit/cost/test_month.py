@@ -200,6 +200,15 @@ def test_a_stray_node_is_all_waste(month: Snapshot) -> None:
     assert waste_of(None, lives, NOW).idle_usd == pytest.approx(27.0)
 
 
+def test_what_nobody_saw_of_a_stray_node_makes_its_waste_a_least(month: Snapshot) -> None:
+    (life,) = [life for life in lives_of(month, BOOK, NOW) if life.run is None]
+    unseen = replace(life, ready=replace(life.ready, spans=(), is_lower_bound=True))
+    both = waste_of(None, [life, unseen], NOW)
+    assert both.idle_usd == pytest.approx(27.0)
+    assert both.is_lower_bound
+    assert waste_of(None, [unseen], NOW).idle_usd is None
+
+
 def test_spot_against_on_demand(month: Snapshot) -> None:
     """On demand there is no preemption: what demo-3 lost (80 of 21,600 steps) is not done again,
     and demo-2's 30 seconds are paid for.
