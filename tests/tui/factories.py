@@ -268,6 +268,7 @@ class FakeOperations:
     start_error: Exception | None = None
     never_answers: bool = False
     left: tuple[OperationProgress, ...] = ()
+    warnings: tuple[str, ...] = ("50 steps since the last checkpoint would be lost.",)
     choices: LaunchChoices = field(
         default_factory=lambda: LaunchChoices(
             ZONE, ("v2-8", "v3-8"), ("tpu-vm-base", "tpu-vm-tf-2.18.0-pjrt")
@@ -306,7 +307,7 @@ class FakeOperations:
             f"{kind} {run}",
             (step,),
             effects=("One node is created.", "Checkpoints are kept."),
-            warnings=("50 steps since the last checkpoint would be lost.",),
+            warnings=self.warnings,
             cost_per_hour_usd=1.35,
             confirm_word=word,
             nodes=(node_name("demo-1"),),

@@ -123,6 +123,17 @@ async def test_delete_of_a_node_names_it_in_full_and_marks_delete_all_at_once() 
         assert it.operations.calls == [("plan_delete", ("demo", node_name("stray")))]
 
 
+@pytest.mark.parametrize("width", [60, 80, 200])
+async def test_no_line_of_a_plan_is_broken_twice(width: int) -> None:
+    async with console(size=(width, 24)) as it:
+        it.operations.warnings = (" ".join(["word"] * 200),)
+        dialog = await open_dialog(it, "R")
+        await it.until(lambda: dialog.plan)
+        await it.pilot.pause()
+        lines = dialog.plain_text.split("\n")
+        assert dialog.query_one("#plan-text").size.height == len(lines)
+
+
 @pytest.mark.parametrize("where", ["plan_error", "start_error"])
 async def test_a_refusal_is_shown_with_title_detail_and_hint(where: str) -> None:
     async with console() as it:

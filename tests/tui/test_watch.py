@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.tui.conftest import run_console_under_test as console
 from tests.tui.factories import list_nodes, make_node, make_run, read_runs, report_source
 from tpudash.domain.finding import Finding, Verdict
@@ -9,6 +11,8 @@ from tpudash.domain.run import RunState
 from tpudash.store.changes import FindingsMade
 from tpudash.store.snapshot import SourceState
 from tpudash.store.store import Store
+from tpudash.tui.actions import ACTIONS
+from tpudash.tui.hints import KeyHints
 from tpudash.tui.pane import PaneId
 from tpudash.tui.settings import ConsoleSettings
 from tpudash.tui.widgets.big_text import big
@@ -95,3 +99,25 @@ async def test_the_head_is_drawn_with_ascii_where_nothing_else_can_be_shown() ->
 async def test_an_operators_console_has_no_such_head() -> None:
     async with console(quiet_store(), size=(100, 30)) as it:
         assert it.app.main.wall is None
+
+
+@pytest.mark.parametrize("store", [None, Store()], ids=["full", "empty"])
+async def test_no_text_names_a_key_that_watch_mode_does_not_have(
+    store: Store | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named: set[str] = set()
+    known = KeyHints.key
+
+    def key(self: KeyHints, action_id: str) -> str:
+        named.add(action_id)
+        return known(self, action_id)
+
+    monkeypatch.setattr(KeyHints, "key", key)
+    absent = {action.id for action in ACTIONS if action.needs_operator}
+    async with console(store, is_watch=True, size=(100, 30)) as it:
+        for pane in "12345":
+            await it.press(pane, "?", "escape", "enter", "escape")
+            for _ in range(8):
+                await it.press("down")
+        await it.press("o", "escape", "i", "escape", ":", "escape")
+    assert sorted(named & absent) == []

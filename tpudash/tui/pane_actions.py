@@ -32,6 +32,7 @@ NODES_ACTIONS: Final = (
         help="Mark or unmark the selected row; {delete} then deletes all marked rows at once",
         group="Nodes",
         scope=PaneId.NODES,
+        needs_operator=True,
     ),
     Action(
         id="shell",

@@ -30,7 +30,9 @@ class OperationsScreen(Page):
     def compose(self) -> ComposeResult:
         """Lay out the page."""
         with Vertical(classes="dialog page") as box:
-            words = "Operations (esc closes, {follow} follows what was left behind)"
+            is_watch = self.host.context.options.is_watch
+            follows = "" if is_watch else ", {follow} follows what was left behind"
+            words = f"Operations (esc closes{follows})"
             box.border_title = Content(self.host.hints.fill(words))
             yield self.body()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -26,10 +26,22 @@ if TYPE_CHECKING:
     from tpudash.tui.pane import HostApp
 
 
-PAGE_SHARE: Final = 0.94
-PAGE_MOST: Final = 130
-PAGE_FRAME: Final = 6
-"""Width of a page in shares of the screen and in cells, as the style sheet has it."""
+class Room(NamedTuple):
+    """Width of a page or a dialog as the style sheet has it.
+
+    Attributes:
+        share: Of the screen's width.
+        most: Cells.
+        frame: Cells for border, padding and scroll bar.
+    """
+
+    share: float
+    most: int
+    frame: int
+
+
+PAGE: Final = Room(0.94, 130, 6)
+DIALOG: Final = Room(0.9, 110, 5)
 
 
 class Overlay(ModalScreen[ScreenResultType]):
@@ -128,10 +140,10 @@ class Page(Overlay[None]):
 class Paragraphs:
     """Builds a text of headings, sentences and fields from harmless pieces."""
 
-    def __init__(self, host: HostApp) -> None:
+    def __init__(self, host: HostApp, room: Room = PAGE) -> None:
         self._host = host
         self._shown = host.context.shown
-        self._width = int(min(host.size.width * PAGE_SHARE, PAGE_MOST)) - PAGE_FRAME
+        self._width = int(min(host.size.width * room.share, room.most)) - room.frame
         self.text = Text()
 
     def heading(self, words: str) -> None:

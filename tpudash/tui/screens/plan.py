@@ -126,7 +126,7 @@ class PlanDialog(Overlay[bool]):
             label.show(Text(f" Type {safe_text(plan.confirm_word, 80)} to confirm: ", "bold"))
             label.styles.width = label.text.cell_len
             self.query_one("#plan-word").display = True
-            keys = "type the name, then enter  esc cancels"
+            keys = "type it, then enter  esc cancels"
         self._show(plan.title, plan_text(plan, self.host), keys)
         self._cancel.focus()
 

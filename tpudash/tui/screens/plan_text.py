@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpudash.domain.operation import OperationProgress, OperationState, Plan
 from tpudash.tui.looks import look_of
-from tpudash.tui.screens.overlay import Paragraphs
+from tpudash.tui.screens.overlay import DIALOG, Paragraphs
 from tpudash.wording import format as fmt
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LONGEST_VALUE = 300
 
 def plan_text(plan: Plan, host: HostApp) -> Text:
     """Return warnings, effects, cost and the exact calls of a plan."""
-    page = Paragraphs(host)
+    page = Paragraphs(host, DIALOG)
     for warning in plan.warnings:
         page.styled(f"{host.mark_of('STALLED')} {warning}", "chart-warn", bold=True, indent=1)
     page.heading("What it does")
@@ -67,7 +67,7 @@ def _shortened(value: Any) -> Any:
 
 def error_text(error: TpudashError, host: HostApp) -> Text:
     """Return title, detail and hint of an error."""
-    page = Paragraphs(host)
+    page = Paragraphs(host, DIALOG)
     page.styled(f"{host.mark_of('FAILED')} {error.title}", "chart-bad", bold=True, indent=1)
     if error.detail:
         page.lines(error.detail, indent=3)
@@ -79,7 +79,7 @@ def error_text(error: TpudashError, host: HostApp) -> Text:
 
 def progress_text(progress: OperationProgress, host: HostApp, now: datetime) -> Text:
     """Return how far an operation got, and why it failed if it did."""
-    page = Paragraphs(host)
+    page = Paragraphs(host, DIALOG)
     _add_progress(page, progress, host, now)
     return page.text
 

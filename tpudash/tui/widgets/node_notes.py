@@ -54,8 +54,8 @@ class Notes:
         return f"Belongs to no run of tpudash{origin}."
 
     def _of_dead_node(self) -> str:
-        keys = self._hints.fill("; {resume} resumes the run, {delete} deletes the node")
-        return f"The node is dead and still listed{keys if self._acts else ''}."
+        keys = "; {resume} resumes the run, {delete} deletes the node" if self._acts else ""
+        return self._hints.fill(f"The node is dead and still listed{keys}.")
 
     def of_gone(self, stone: Tombstone | RequestTombstone, state: str) -> str:
         """Return when a node or a request vanished, and what was logged last."""
