@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.cells import cell_len
 from textual.widgets import Input
 
 from tests.tui.conftest import run_console_under_test as console
@@ -27,6 +28,7 @@ from tpudash.store.snapshot import SourceState
 from tpudash.store.store import Store
 from tpudash.tui.action import Offer
 from tpudash.tui.actions import ACTIONS
+from tpudash.tui.ascii_filter import plain
 from tpudash.tui.pane import PaneId
 from tpudash.tui.screens.details import DetailsScreen
 from tpudash.tui.screens.help import HelpScreen
@@ -354,9 +356,32 @@ async def test_the_users_keys_work_and_are_shown() -> None:
 
 async def test_ascii_mode_draws_nothing_else() -> None:
     async with console(settings=ConsoleSettings(ascii=True)) as it:
-        rows = it.screen_text.split("\n")
-        nodes = rows[:10]
-        assert all(line.isascii() for line in nodes), nodes
+        it.app.notify("日本 … 👩‍👩‍👧 é ▌", markup=False)
+        for keys in (
+            "1",
+            "2",
+            "3",
+            "4",
+            "5",
+            "z",
+            "?",
+            "escape",
+            "i",
+            "escape",
+            "L",
+            "escape",
+            ":",
+        ):
+            await it.press(keys)
+            rows = it.screen_text.split("\n")
+            assert all(line.isascii() for line in rows), (keys, rows)
+
+
+@pytest.mark.parametrize("text", ["…▌ plain", "日本語", "a\u0301 é", "👩‍👩‍👧", "✗ fail ▲ warn"])
+def test_what_is_drawn_in_ascii_takes_the_same_cells(text: str) -> None:
+    shown = plain(text)
+    assert shown.isascii()
+    assert cell_len(shown) == cell_len(text)
 
 
 async def test_what_fails_is_counted_in_the_status_line() -> None:

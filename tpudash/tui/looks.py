@@ -91,6 +91,7 @@ _WORDS: Final[Mapping[Look, tuple[str, ...]]] = MappingProxyType(
         GONE: ("GONE",),
     }
 )
+ALL_LOOKS: Final = tuple(_WORDS)
 _LOOKS: Final = {word: look for look, words in _WORDS.items() for word in words}
 
 

@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from tpudash.domain.masking import without_addresses, without_names
 from tpudash.store.masked import account_names
+from tpudash.tui.ascii_filter import AsciiFilter
 from tpudash.tui.hints import KeyHints
 from tpudash.tui.looks import LOOK_VARIABLES, Look, look_of
 
@@ -157,6 +158,8 @@ class HostApp(App[None]):
         self._styles_known: dict[tuple[str, bool, bool], Style] = {}
         self.theme_glyphs: Mapping[str, tuple[str, str]] = {}
         super().__init__(ansi_color=ansi_color)
+        if context.options.ascii:
+            self._filters.append(AsciiFilter())
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return a colour for each variable of ours that the theme leaves out."""
