@@ -10,6 +10,7 @@ import json
 import re
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -97,8 +98,11 @@ class CheckpointFolder:
         try:
             if not tf.io.gfile.isdir(self.path):
                 return []
+            if not self._remote:
+                # TensorFlow's own fails at a name that is no UTF-8.
+                return [each.name for each in Path(self.path).iterdir()]
             return list(tf.io.gfile.listdir(self.path))
-        except tf.errors.OpError as error:
+        except (tf.errors.OpError, OSError) as error:
             raise access_error(error, f"cannot list {self.path}") from error
 
     def _read_state(self, scan: Scan) -> None:

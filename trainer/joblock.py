@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -69,9 +70,11 @@ class JobLock:
                     "wait for it or stop it; two trainers must not share a run",
                 )
             time.sleep(0.2)
-        os.ftruncate(descriptor, 0)
         holder_text = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
-        os.pwrite(descriptor, holder_text.encode(), 0)
+        # Who holds it is good to know, but a full disk takes nothing from the lock itself.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, holder_text.encode(), 0)
         self._descriptor = descriptor
 
     @staticmethod

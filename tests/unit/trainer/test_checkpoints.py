@@ -210,3 +210,17 @@ def test_failed_save_is_told_and_harms_nothing(copy: Path, monkeypatch: pytest.M
     assert caught.value.error_class == "BUCKET_ACCESS"
     assert "step 8 was not saved" in caught.value.detail
     assert sorted(path.name for path in (copy / "checkpoints").iterdir()) == before
+
+
+def test_files_of_any_name_beside_the_checkpoints_are_left_alone(copy: Path) -> None:
+    folder = copy / "checkpoints"
+    odd = [b"bad\xff", b"ckpt-9\xff.index", "größe .txt".encode()]
+    for name in odd:
+        (folder / os.fsdecode(name)).touch()
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "loop").symlink_to(".")
+    code, events = run_job(copy, steps=STEPS + 2)
+    assert code == ExitCode.FINISHED
+    assert events["restore"][0]["step"] == STEPS
+    left = {os.fsencode(each.name) for each in folder.iterdir()}
+    assert {*odd, b"dangling", b"loop"} <= left
