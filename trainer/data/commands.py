@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("auto", "raw", "png", "keep")
 COMPRESSIONS = ("none", "gzip")
+_LARGEST_IMAGE = 4096
+"""Height and width in pixels up to which the trainer takes images."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,12 @@ def _validate(options: ConvertOptions) -> None:
         raise bad_argument(f"--held_out {options.held_out} is no share", "use 0 to 0.9")
     if not 0 <= options.shards <= 100_000:
         raise bad_argument(f"--shards {options.shards} is out of range", "use 0 to 100000")
+    if not 0 <= options.image_size <= _LARGEST_IMAGE:
+        raise bad_argument(
+            f"--image_size {options.image_size} is out of range", f"use 0 to {_LARGEST_IMAGE}"
+        )
     if not 0 <= options.seed < 2**31:
         raise bad_argument(f"--seed {options.seed} is out of range", "use 0 to 2147483647")
-    if options.image_size < 0:
-        raise bad_argument(f"--image_size {options.image_size} is negative", "use 0 or more")
     changes = options.image_size or options.channels
     if options.image_format == "keep" and changes:
         raise bad_argument(

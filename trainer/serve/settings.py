@@ -159,4 +159,4 @@ def parse(arguments: Sequence[str]) -> Settings:
 
 def _check_range(name: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
-        raise bad_argument(f"--{name} {value:g} is not between {least:g} and {most:g}", "change it")
+        raise bad_argument(f"--{name} {value} is out of range", f"use {least} to {most}")

@@ -272,7 +272,13 @@ def test_bad_source_is_named_and_leaves_nothing(
 
 
 def test_wrong_options_end_64(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options in (["--held_out", "1"], ["--shards", "-1"], ["--format", "x"]):
+    for options in (
+        ["--held_out", "1"],
+        ["--shards", "-1"],
+        ["--format", "x"],
+        ["--image_size", "-1"],
+        ["--image_size", "5000"],
+    ):
         assert convert(capsys, tmp_path, "--out", tmp_path / "out", *options)[0] == 64
     keep = ["--image_format", "keep", "--image_size", "8"]
     assert convert(capsys, tmp_path, "--out", tmp_path / "out", *keep)[0] == 64
