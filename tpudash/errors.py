@@ -9,6 +9,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tpudash.domain.failure import Failure
 
 
@@ -92,3 +94,24 @@ class OutcomeUnknownError(TpudashError):
     """A change was asked for and no answer came back: it may or may not have happened."""
 
     exit_code = ExitCode.OUTCOME_UNKNOWN
+
+
+def absent(what: str, where: str, *, silent: Iterable[str] = (), hint: str = "") -> TpudashError:
+    """Return the error for a name that nothing listed has.
+
+    Where a part of the answer is missing, nobody knows: only a whole answer means "not found".
+
+    Args:
+        what: Such as "run 'demo'".
+        where: Such as "project p".
+        silent: The zones that did not answer.
+        hint: What to do if it is truly absent.
+    """
+    zones = ", ".join(silent)
+    if not zones:
+        return NotFoundError(f"there is no {what} in {where}", hint=hint)
+    return UnreachableError(
+        f"it is not known whether there is a {what} in {where}",
+        detail=f"zones that did not answer: {zones}",
+        hint="try again once they answer",
+    )

@@ -7,12 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tpudash.errors import NotFoundError, UsageError
+from tpudash.errors import UsageError, absent
 
 if TYPE_CHECKING:
     from tpudash.commands.facts import Facts
     from tpudash.domain.node import Node
     from tpudash.domain.run import Run
+    from tpudash.errors import TpudashError
 
 _ID: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 LONGEST_ID: Final = 63
@@ -83,13 +84,13 @@ def need_target(facts: Facts, name: str) -> Target:
     return target
 
 
-def not_found(facts: Facts, name: str) -> NotFoundError:
+def not_found(facts: Facts, name: str) -> TpudashError:
     """Return the error that says that nothing has this name, with the nearest that has one."""
     known = [run.name for run in facts.runs] + [node.node_id for node in facts.listing.nodes]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    silent = ", ".join(facts.listing.unreachable)
-    return NotFoundError(
-        f"there is no run or node {name!r} in project {facts.project}",
-        detail=f"zones that did not answer: {silent}" if silent else "",
+    return absent(
+        f"run or node {name!r}",
+        f"project {facts.project}",
+        silent=facts.listing.unreachable,
         hint=f"did you mean {near[0]!r}?" if near else "see: tpudash runs, tpudash nodes",
     )

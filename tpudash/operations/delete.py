@@ -13,7 +13,7 @@ from tpudash.domain.operation import OperationKind, Plan
 from tpudash.domain.resource_name import is_same_resource, may_be_in
 from tpudash.domain.run import RunState
 from tpudash.domain.run_state import age_text
-from tpudash.errors import NotFoundError, TpudashError, UsageError
+from tpudash.errors import NotFoundError, TpudashError, UsageError, absent
 from tpudash.operations import calls
 from tpudash.operations.desk import Desk, Survey, nearest, with_definite_node
 from tpudash.operations.holding import still_holding
@@ -122,11 +122,11 @@ def _add_by_node_id(desk: Desk, survey: Survey, doom: _Doom, name: str) -> None:
             hint=f"give its full name, such as {found[0].name}",
         )
     if not found:
-        silent = ", ".join(survey.nodes.unreachable)
         known = [one.node_id for one in survey.nodes.nodes] + [run.name for run in survey.runs]
-        raise NotFoundError(
-            f"there is no run or node {name!r} in project {survey.cloud.project}",
-            detail=f"zones that did not answer: {silent}" if silent else "",
+        raise absent(
+            f"run or node {name!r}",
+            f"project {survey.cloud.project}",
+            silent=survey.nodes.unreachable,
             hint=nearest(name, known) or "see: tpudash runs, tpudash nodes",
         )
     (node,) = found

@@ -10,7 +10,7 @@ from tpudash.domain.node import Node, NodeState
 from tpudash.domain.operation import OperationKind, Plan
 from tpudash.domain.resource_name import is_same_resource, node_name
 from tpudash.domain.run import AT_WORK, Run, RunSpec, RunState
-from tpudash.errors import NotFoundError, UnreachableError
+from tpudash.errors import NotFoundError, UnreachableError, absent
 from tpudash.operations import calls
 from tpudash.operations.changes import changed_spec
 from tpudash.operations.desk import Desk, Survey, nearest, with_bundle, with_definite_node
@@ -23,6 +23,7 @@ from tpudash.operations.run_files import RunFiles, newest_checkpoint
 if TYPE_CHECKING:
     from tpudash.domain.operation import ResumeChanges
     from tpudash.domain.run_state import RunEvidence
+    from tpudash.errors import TpudashError
     from tpudash.operations.course import Course
 
 _RESUMABLE: Final = frozenset(
@@ -114,7 +115,7 @@ def _chosen(desk: Desk, known: list[RunEvidence]) -> RunEvidence:
     return own[0]
 
 
-async def _not_found(desk: Desk, survey: Survey, name: str) -> NotFoundError:
+async def _not_found(desk: Desk, survey: Survey, name: str) -> TpudashError:
     nodes = survey.of(name)
     if nodes:
         return NotFoundError(
@@ -123,10 +124,10 @@ async def _not_found(desk: Desk, survey: Survey, name: str) -> NotFoundError:
             hint=f"tpudash delete {name} removes its nodes; its checkpoints are kept",
         )
     everything = await desk.survey()
-    silent = ", ".join(survey.nodes.unreachable)
-    return NotFoundError(
-        f"there is no run {name!r} in project {survey.cloud.project}",
-        detail=f"zones that did not answer: {silent}" if silent else "",
+    return absent(
+        f"run {name!r}",
+        f"project {survey.cloud.project}",
+        silent=survey.nodes.unreachable,
         hint=nearest(name, (run.name for run in everything.runs)) or "see: tpudash runs",
     )
 

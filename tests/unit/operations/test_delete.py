@@ -11,7 +11,7 @@ from tpudash.domain.operation import OperationState
 from tpudash.domain.request import QueuedResource
 from tpudash.domain.resource_name import location_name
 from tpudash.domain.run import RunState
-from tpudash.errors import NotFoundError, UsageError
+from tpudash.errors import NotFoundError, UnreachableError, UsageError
 from tpudash.operations.refusals import RefusedError
 
 REQUEST = f"{location_name(PROJECT, ZONE)}/queuedResources/demo-1"
@@ -154,3 +154,14 @@ async def test_one_that_cannot_go_stops_none_of_the_others(room: Room) -> None:
     assert "tpu.nodes.delete" in progress.failure.evidence
     assert list(room.world.nodes) == [names[3]]
     assert room.clock.monotonic() < 12 * 2, "several are followed side by side"
+
+
+async def test_a_name_is_not_called_absent_while_a_zone_is_silent(room: Room) -> None:
+    with pytest.raises(NotFoundError):
+        await room.operations.plan_delete(("nope",))
+    room.world.unreachable = (ZONE,)
+    with pytest.raises(UnreachableError, match="not known whether") as caught:
+        await room.operations.plan_delete(("nope",))
+    assert ZONE in caught.value.detail
+    with pytest.raises(UnreachableError, match="not known whether"):
+        await room.operations.plan_resume("nope")
