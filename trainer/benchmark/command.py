@@ -69,7 +69,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = make_parser().parse_args(list(arguments))
         if min(options.batch_size, options.epochs, options.examples, options.rounds) < 1:
-            raise bad_argument("--batch_size, --epochs, --examples, --rounds: at least 1", "use 1 or more")
+            raise bad_argument(
+                "--batch_size, --epochs, --examples or --rounds is out of range", "use 1 or more"
+            )
         if options.batch_size > options.examples:
             raise bad_argument("--batch_size is more than --examples", "use a smaller one")
         versions = preflight(needs_tpu=False)[0]
