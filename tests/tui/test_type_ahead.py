@@ -9,6 +9,7 @@ from textual import events
 from textual.widgets import Input
 
 from tpudash.tui.screens.confirm import ConfirmDialog
+from tpudash.tui.widgets.nodes_pane import NodesPane
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,9 @@ async def test_keys_after_the_dialog_is_closed_again_mean_what_they_mean_below(
         (":", "escape", "escape", "escape"),
         (":", *"theme", "down", "enter", "escape", "enter", "escape"),
         ("?", "escape", "q", "enter", "escape"),
+        ("enter", "enter", "enter"),
+        ("?", "escape", "?", "escape", "?", "escape", "o", "escape", "o"),
+        ("enter", "escape", "enter", "escape", "enter"),
         ("D", "escape", "enter", "escape", "escape"),
         ("q", "escape", "escape", "n", "enter"),
     ],
@@ -108,3 +112,17 @@ async def test_the_question_about_leaving_is_asked_over_another_question_too(
         assert len(console.app.screen_stack) == 3
         await console.press("escape")
         assert console.app.screen is other
+
+
+async def test_details_that_are_wanted_twice_open_once(
+    open_console: Callable[..., AbstractAsyncContextManager[Console]],
+) -> None:
+    async with open_console() as console:
+        subject = console.app.context.subject
+        assert subject is not None
+        for _ in range(3):
+            console.app.post_message(NodesPane.DetailsWanted(subject))
+        await console.until(lambda: len(console.app.screen_stack) == 2, "the details are open")
+        await console.pilot.pause()
+        assert len(console.app.screen_stack) == 2
+        assert console.app.is_running

@@ -276,7 +276,8 @@ class TpudashApp(HostApp, inherit_bindings=False):
         from tpudash.tui.screens.details import DetailsScreen
 
         event.stop()
-        self.push_screen(DetailsScreen(self, event.subject))
+        if not any(isinstance(one, DetailsScreen) for one in self.screen_stack):
+            self.push_screen(DetailsScreen(self, event.subject))
 
     @on(NodesPane.ShellWanted)
     def _shell_wanted(self, event: NodesPane.ShellWanted) -> None:
