@@ -177,7 +177,7 @@ _LEAST: Final = {
 
 
 _PROJECTS: Final = re.compile(
-    r"\s*[a-zA-Z0-9][\w.:-]*(?:\s*,\s*[a-zA-Z0-9][\w.:-]*)*[\s,]*", re.ASCII
+    r"[\s,]*[a-zA-Z0-9][\w.:-]*(?:(?:\s*,)+\s*[a-zA-Z0-9][\w.:-]*)*[\s,]*", re.ASCII
 )
 """Ids or numbers, with a domain before a colon in old ones; Google itself says which exist."""
 

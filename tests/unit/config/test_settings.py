@@ -138,7 +138,7 @@ def test_the_line_of_a_key_is_that_of_its_own_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "project", ["my-project-1", "123456789012", "example.com:old", "one, two-b", "one,"]
+    "project", ["my-project-1", "123456789012", "example.com:old", "one, two-b", "one,,two ,"]
 )
 def test_ids_numbers_and_lists_of_projects_are_taken(tmp_path: Path, project: str) -> None:
     loaded = load_settings(tmp_path / "none", environment={}, flags={"project": project})
