@@ -9,6 +9,8 @@ from importlib import resources
 from typing import Any
 
 _TENSORFLOW_PREFIX = "tpu-vm-tf-"
+PLAIN_RUNTIMES = ("tpu-ubuntu2204-base", "tpu-vm-base")
+"""Images without a framework, in every zone; many scripts in the field still name the older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def _runtimes_by_zone(
         generations = {item.generation for item in accelerators.values() if zone in item.zones}
         names = {name for name in tensorflow if _offered(name, generations)}
         names |= {table["pytorch_jax"][name] for name in generations}
-        by_zone[zone] = tuple(sorted({*names, "tpu-ubuntu2204-base"}))
+        by_zone[zone] = tuple(sorted({*names, *PLAIN_RUNTIMES}))
     return by_zone
 
 
