@@ -335,6 +335,20 @@ async def test_a_cause_far_back_in_a_file_is_found(tmp_path: Path) -> None:
         assert "Without a time" in page.plain_text
 
 
+async def test_a_bookmark_that_the_filter_leaves_out_is_not_gone_to() -> None:
+    app = make_host(*numbered(0, 100))
+    async with app.run_test(size=SIZE) as pilot:
+        await search(app, pilot, '"line 50"')
+        app.pane.perform("logs-bookmark")
+        for words, shown in (('"line 3"', "line 3"), ('"line 50"', "line 50")):
+            app.pane.filter(words)
+            await settle(pilot)
+            app.pane.perform("logs-next-bookmark")
+            await settle(pilot)
+            assert shown in all_of(app)
+        assert "line 50" in marked(app)
+
+
 async def test_a_cause_without_a_time_is_not_given_one(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"{HBM}\n")

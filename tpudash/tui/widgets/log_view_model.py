@@ -343,14 +343,17 @@ class LogLines:
         return (spot.part + spot.at / max(1, len(part))) / max(1, len(self.parts))
 
     def spot_of(self, number: int, near_micros: int) -> Spot | None:
-        """Return the place of a row by its number and time, shown or revealed for it."""
+        """Return the place of a row, shown or revealed for it; None if a filter leaves it out."""
         index = self.source.find_block(number, near_micros)
         if index is None or index >= len(self.parts):
             return None
         block = self.parts[index].block
         self.source.load(block)
         place = block.index_of(number)
-        return None if place is None else self.reveal(index, place)
+        if place is None:
+            return None
+        spot = self.reveal(index, place)
+        return spot if self.parts[index].shows(place) else None
 
     def reveal(self, index: int, place: int) -> Spot:
         """Return the place of a row, which is shown from now on even if it is folded away."""

@@ -86,7 +86,7 @@ class LogsActs:
 
     def _next_bookmark(self) -> None:
         if not self._view.jumps.to_bookmark():
-            words = "There is no bookmark; {logs-bookmark} sets one."
+            words = "There is no bookmark among these lines; {logs-bookmark} sets one."
             self.say(self._pane.host.hints.fill(words))
 
     def _open_line(self) -> None:
