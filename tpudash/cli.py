@@ -103,13 +103,15 @@ class LazyGroup(click.Group):
 @connection_options
 @screen_options
 @click.pass_context
-def root(ctx: click.Context) -> None:
+def root(ctx: click.Context) -> int | None:
     """Watch and operate Google Cloud TPU nodes and the training runs on them.
 
     Without a command, this opens the operator console.
     """
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(LazyGroup.get_command(root, ctx, "console"))  # type: ignore[arg-type]
+    if ctx.invoked_subcommand is not None:
+        return None
+    code: int = ctx.invoke(LazyGroup.get_command(root, ctx, "console"))  # type: ignore[arg-type]
+    return code
 
 
 def main() -> NoReturn:

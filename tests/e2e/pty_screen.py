@@ -34,6 +34,7 @@ class PtyScreen:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
+        self._has_hung_up = threading.Event()
         self.output = bytearray()
         self.child: pexpect.spawn[bytes] = pexpect.spawn(
             command[0],
@@ -48,8 +49,11 @@ class PtyScreen:
 
     def _read(self) -> None:
         with contextlib.suppress(pexpect.EOF, OSError, ValueError):
-            while True:
-                data = self.child.read_nonblocking(65_536, timeout=None)
+            while not self._has_hung_up.is_set():
+                try:
+                    data = self.child.read_nonblocking(65_536, timeout=0.1)
+                except pexpect.TIMEOUT:
+                    continue
                 with self._lock:
                     self.output += data
                     self._stream.feed(data)
@@ -95,6 +99,12 @@ class PtyScreen:
         wait_until(lambda: not self.child.isalive(), within=within, what="the program has ended")
         status: int | None = self.child.exitstatus
         return status
+
+    def hang_up(self) -> None:
+        """Take the terminal away, as a line does that drops."""
+        self._has_hung_up.set()
+        self._reader.join()
+        self.child.ptyproc.fileobj.close()  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Kill the program if it still runs."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpudash.tui.terminal import leave, prepare_environment, run_console
@@ -23,6 +25,15 @@ async def stuck() -> None:
             await asyncio.shield(blocked)
         except asyncio.CancelledError:
             continue
+
+
+async def deaf() -> None:
+    """Block the event loop itself once a file asks for it, as a write to a dead terminal does."""
+    folder = Path(os.environ["DEAF_IN"])
+    while not (folder / "asked").exists():  # noqa: ASYNC110  another process asks
+        await asyncio.sleep(0.02)
+    (folder / "deaf").touch()
+    threading.Event().wait()
 
 
 class LocalShell:
@@ -62,7 +73,7 @@ def main(nodes: int) -> None:
         store,
         clock=SystemClock(),
         prices=PriceBook.bundled(),
-        background=stuck,
+        background=deaf if "DEAF_IN" in os.environ else stuck,
         operations=FakeOperations(store),
         ports=OperatorPorts(emulator=FakeEmulator(), shell=LocalShell()),
         settings=settings,

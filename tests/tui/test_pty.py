@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.pty_screen import PtyScreen
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,6 +76,33 @@ def test_a_signal_ends_it_within_a_second_and_restores_the_terminal(
     assert LEAVE_ALTERNATE_SCREEN in screen.output
     assert SHOW_CURSOR in screen.output
     assert screen.output.count(MOUSE_ON) <= screen.output.count(MOUSE_OFF)
+
+
+@pytest.mark.parametrize("keys", ["", "D", ":", "q"])
+def test_a_line_that_drops_ends_it_whatever_is_open(
+    start: Callable[..., PtyScreen], keys: str
+) -> None:
+    screen = start()
+    screen.type(keys)
+    screen.hang_up()
+    began = time.monotonic()
+    assert screen.wait_for_end(within=5) == 129
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_it_although_the_event_loop_itself_is_stuck(
+    start: Callable[..., PtyScreen], how: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    screen = start(DEAF_IN=str(tmp_path))
+    (tmp_path / "asked").touch()
+    wait_until((tmp_path / "deaf").exists, within=10, what="the event loop is stuck")
+    screen.child.kill(how)
+    began = time.monotonic()
+    assert screen.wait_for_end(within=5) == code
+    assert time.monotonic() - began < 2
+    assert LEAVE_ALTERNATE_SCREEN in screen.output
+    assert SHOW_CURSOR in screen.output
 
 
 def test_quitting_is_quick_although_the_background_is_stuck(

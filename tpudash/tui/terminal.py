@@ -11,13 +11,18 @@ import contextlib
 import gc
 import logging
 import os
+import select
 import signal
 import sys
+import termios
+import threading
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, MutableMapping
+    from collections.abc import Mapping, MutableMapping
+    from types import FrameType
 
     from textual.app import App
 
@@ -28,6 +33,15 @@ STOP_SECONDS: Final = 0.06
 """How long the background may take to end after the terminal was given back."""
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 SIGNAL_EXIT_BASE: Final = 128
+END_SECONDS: Final = 0.7
+"""How long the app may take to end after a signal before the process is ended without it."""
+IS_OVER: Final = 0
+"""Tells the thread that would end the process that there is nothing left to end."""
+WRITING_THREAD: Final = "textual-output"
+RESTORE: Final = (
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[<u\x1b[?1049l\x1b[?25h"
+)
+"""Ends mouse, focus, paste and key reports and the alternate screen, and shows the cursor."""
 OSC_52_MOST_BYTES: Final = 74_994
 """What xterm and its kin take at most in one OSC 52 sequence, before base64."""
 
@@ -107,25 +121,91 @@ def run_console(app: App[None], *, mouse: bool) -> int:
 
 
 async def _run(app: App[None], loop: asyncio.AbstractEventLoop, *, mouse: bool) -> None:
-    with _end_on_signals(app, loop):
+    with Ending(app, loop):
         await app.run_async(mouse=mouse)
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    if rest:
-        await asyncio.wait(rest, timeout=STOP_SECONDS)
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        if rest:
+            await asyncio.wait(rest, timeout=STOP_SECONDS)
 
 
-@contextlib.contextmanager
-def _end_on_signals(app: App[None], loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """End the app in good order on SIGTERM and SIGHUP, for which Textual has no handlers."""
-    for number in END_SIGNALS:
-        loop.add_signal_handler(number, app.exit, None, SIGNAL_EXIT_BASE + number)
-    try:
-        yield
-    finally:
-        for number in END_SIGNALS:
-            loop.remove_signal_handler(number)
+class Ending:
+    """Ends the app on SIGTERM, SIGHUP or with its terminal, and the process if that takes long.
+
+    Where a line drops, Textual's writing thread dies of it and whoever writes next waits for ever,
+    the event loop too. So the handlers are Python's own, which run whatever the loop waits for, and
+    a thread ends the process. What was done is in the journal already, which is written at once.
+
+    A handler may interrupt any code that holds a lock, so it takes none: it writes to a pipe.
+    """
+
+    def __init__(self, app: App[None], loop: asyncio.AbstractEventLoop) -> None:
+        self._app = app
+        self._loop = loop
+        self._attributes = _terminal_attributes()
+
+    def __enter__(self) -> None:
+        self._told, self._tell = os.pipe()
+        self._guard = threading.Thread(target=self._end_in_time, name="end", daemon=True)
+        self._guard.start()
+        self._handlers = {one: signal.signal(one, self._on_signal) for one in END_SIGNALS}
+        self._hook = threading.excepthook
+        threading.excepthook = self._on_fault_of_thread
+
+    def __exit__(self, *_: object) -> None:
+        threading.excepthook = self._hook
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        os.write(self._tell, bytes([IS_OVER]))
+        self._guard.join()
+        os.close(self._tell)
+        os.close(self._told)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._end(SIGNAL_EXIT_BASE + number)
+
+    def _on_fault_of_thread(self, fault: threading.ExceptHookArgs) -> None:
+        name = fault.thread.name if fault.thread is not None else ""
+        if name == WRITING_THREAD and issubclass(fault.exc_type, OSError):
+            self._end(SIGNAL_EXIT_BASE + signal.SIGHUP)
+            logger.warning("the terminal is gone: %s", fault.exc_value)
+        else:
+            self._hook(fault)
+
+    def _end(self, code: int) -> None:
+        os.write(self._tell, bytes([code]))
+
+    def _end_in_time(self) -> None:
+        """Wait until the end is asked for, ask the app, and don't wait for it long."""
+        code = os.read(self._told, 1)[0]
+        if code == IS_OVER:
+            return
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._app.exit, None, code)
+        due = time.monotonic() + END_SECONDS
+        while select.select([self._told], [], [], max(0.0, due - time.monotonic()))[0]:
+            if os.read(self._told, 1)[0] == IS_OVER:
+                return
+        _restore_terminal(self._attributes)
+        os._exit(code)
+
+
+def _terminal_attributes() -> list[Any] | None:
+    with contextlib.suppress(OSError, ValueError, termios.error):
+        return termios.tcgetattr(sys.__stdin__.fileno()) if sys.__stdin__ else None
+    return None
+
+
+def _restore_terminal(attributes: list[Any] | None) -> None:
+    """Give the terminal back by hand, without waiting for one that takes nothing."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, termios.error):
+        if attributes is not None:
+            termios.tcsetattr(sys.__stdin__.fileno(), termios.TCSANOW, attributes)  # type: ignore[union-attr]
+        screen = sys.__stderr__.fileno()  # type: ignore[union-attr]
+        os.set_blocking(screen, False)
+        os.write(screen, RESTORE)
+        os.set_blocking(screen, True)
 
 
 def leave(code: int) -> NoReturn:
