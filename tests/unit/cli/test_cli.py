@@ -254,3 +254,11 @@ def test_a_cap_that_caps_nothing_is_wrong_usage(
 ) -> None:
     assert cli.run([command, "demo", f"--max-cost={amount}", "--dry-run"]) == 2
     assert "--max-cost" in capsys.readouterr().err
+
+
+def test_the_code_of_the_console_is_the_code_of_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    console = click.Command("console", callback=lambda: 143)
+    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: console)
+    assert cli.run([]) == 143
