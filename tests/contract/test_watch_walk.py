@@ -83,7 +83,7 @@ async def test_no_key_no_palette_entry_and_no_action_changes_anything(
     emulated: Cloud, tmp_path: Path
 ) -> None:
     parts, app = watch_on(emulated, tmp_path)
-    async with app.run_test(size=(160, 45)) as pilot:
+    async with app.run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: len(parts.store.snapshot.nodes) == 2)
         await walk_keys(app, pilot)
         await walk_palette(app, pilot)

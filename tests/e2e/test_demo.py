@@ -94,7 +94,7 @@ def bucket_of(folder: Path) -> str:
 
 
 @pytest.mark.trains
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_however_the_demo_ends_no_process_is_left(tmp_path: Path, how: signal.Signals) -> None:
     demo = start_demo(tmp_path)
     try:

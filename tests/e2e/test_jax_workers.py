@@ -98,6 +98,7 @@ def begin(tmp_path: Path) -> Iterator[Any]:
                 process.wait()
 
 
+@pytest.mark.slow
 def test_workers_stop_together_and_end_as_one_process_would(tmp_path: Path, begin: Any) -> None:
     """Held-out loss to 1 in 1,000: the workers' sums are added in another order."""
     flags = ("--steps", "150", "--checkpoint_every", "150")

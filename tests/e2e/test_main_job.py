@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.e2e.conftest import ServedEmulator, Terminal
 
-STEPS = 700
+STEPS = 600
 LAUNCH = (
     "--accelerator", "v2-8", "--zone", "us-central1-b", "--spot", "--seed", "7",
     "--steps", str(STEPS), "--checkpoint-every", "40", "--batch-size", "256",

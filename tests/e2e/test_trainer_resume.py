@@ -78,6 +78,7 @@ def small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 
 
+@pytest.mark.slow
 def test_interrupted_run_ends_with_the_same_weights(
     tmp_path: Path, straight: tuple[Path, Event]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from trainer.data.labels import as_numbers
 from trainer.data.pixels import as_bytes, in_four_dimensions, scale_of
 from trainer.data.sources import EVAL, TRAIN, UNSPLIT, Part, Source
 from trainer.faults import no_input
+from trainer.npz import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,6 @@ _PAIRS = (
     (EVAL, "x_test", "y_test"),
     (EVAL, "test_images", "test_labels"),
 )
-_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
 def open_npz(path: Path) -> Source:
@@ -47,7 +46,7 @@ def open_npz(path: Path) -> Source:
             (split, _Member.open(path, images), _Member.open(path, labels).load())
             for split, images, labels in pairs
         ]
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise _unreadable(path, error) from error
     if not pairs:
         raise no_input(
@@ -84,7 +83,7 @@ def _part(path: Path, split: str, images: _Member, labels: Any) -> Part:
         return _streamed_part(path, split, images, labels)
     try:
         array = in_four_dimensions(str(path), images.load())
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise _unreadable(path, error) from error
     pixels = as_bytes(str(path), array, scale_of(str(path), array))
 
@@ -105,7 +104,7 @@ def _streamed_part(path: Path, split: str, images: _Member, labels: Any) -> Part
                 for image in as_bytes(str(path), array, scale):
                     yield image, int(labels[number])
                     number += 1
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise _unreadable(path, error) from error
 
     return Part(split, None, images.count * images.row_bytes // images.dtype.itemsize, read)

@@ -22,6 +22,7 @@ import orbax.checkpoint as ocp
 
 from trainer.faults import ExitCode, TrainerError, access_error, one_line
 from trainer.jax_recipe.model import named
+from trainer.npz import UNREADABLE
 from trainer.resuming import KEPT, Restored, Saved, check_model, differences, other_model
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ class Checkpoints:
             with np.load(io.BytesIO(content or b"")) as found:
                 if int(found["step"]) == step:
                     return _like(step, template, dict(found))
-        except (OSError, ValueError, KeyError, EOFError, TrainerError):
+        except (*UNREADABLE, TrainerError):
             pass
         return None
 

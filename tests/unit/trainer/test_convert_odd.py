@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.trainer.test_convert import COUNT, contents, convert, pictures
@@ -281,6 +281,7 @@ def test_any_bytes_are_a_table_or_a_failure_that_is_told(
 
 @settings(max_examples=60, deadline=None)
 @given(where=st.floats(0, 1, exclude_max=True), patch=st.binary(max_size=40), cut=st.booleans())
+@example(where=0.28515625, patch=b"\x00", cut=False)
 @pytest.mark.parametrize("kept_bytes", [0, 2**28], ids=["streamed", "whole"])
 def test_damaged_arrays_are_a_failure_that_is_told_or_whole(
     tmp_path_factory: pytest.TempPathFactory,
