@@ -64,7 +64,10 @@ def copy(trained: tuple[Path, str], tmp_path: Path) -> Path:
         "digits",
         pytest.param("files", marks=pytest.mark.slow),
         "files --memory_mb 0",
-        "--synthetic 64 --schedule cosine --warmup_steps 3 --clip_norm 1 --accumulate 2",
+        pytest.param(
+            "--synthetic 64 --schedule cosine --warmup_steps 3 --clip_norm 1 --accumulate 2",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str) -> None:

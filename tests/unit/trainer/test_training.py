@@ -28,7 +28,10 @@ def digest(events: dict[str, list[dict[str, Any]]]) -> str:
     [
         "in memory",
         "streamed",
-        "--synthetic 64 --schedule cosine --warmup_steps 3 --clip_norm 1 --accumulate 2",
+        pytest.param(
+            "--synthetic 64 --schedule cosine --warmup_steps 3 --clip_norm 1 --accumulate 2",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_interrupted_run_ends_with_the_same_weights(tmp_path: Path, source: str) -> None:
