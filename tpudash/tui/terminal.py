@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -110,6 +111,12 @@ def run_console(app: App[None], *, mouse: bool) -> int:
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(_run(app, loop, mouse=mouse))
+    except (OSError, termios.error) as error:
+        # Whichever part of Textual tries the terminal first tells that it is gone.
+        if error.args[:1] != (errno.EIO,):
+            raise
+        logger.warning("the terminal is gone: %s", error)
+        return SIGNAL_EXIT_BASE + signal.SIGHUP
     finally:
         pending = [task for task in asyncio.all_tasks(loop) if not task.done()]
         if pending:

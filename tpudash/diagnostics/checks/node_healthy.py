@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final
 from tpudash.diagnostics.check import About, Group, Scope
 from tpudash.diagnostics.words import span
 from tpudash.domain.node import TRANSIENT_STATES, NodeHealth, NodeState
+from tpudash.store.state_times import StateTimes
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tpudash.diagnostics.evidence import Evidence
     from tpudash.domain.finding import Finding
     from tpudash.domain.node import Node
@@ -73,8 +76,7 @@ def _judge_ready(node: Node, evidence: Evidence) -> Finding:
 
 
 def _judge_change(node: Node, evidence: Evidence) -> Finding:
-    times = evidence.snapshot.times.get(node.name)
-    since = times.state_since if times else node.create_time
+    since = _seen_since(node, evidence)
     length = evidence.now - since if since else timedelta(0)
     text = f"{node.state} for {span(length)}{_words(node)}"
     if length < TOO_LONG:
@@ -85,6 +87,15 @@ def _judge_change(node: Node, evidence: Evidence) -> Finding:
         advice="That is longer than usual. It is still under way at Google, so wait or look at "
         "it in the Google Cloud console; nothing is gained by doing it again.",
     )
+
+
+def _seen_since(node: Node, evidence: Evidence) -> datetime | None:
+    """Return since when it is so at the latest: what nobody saw begin is not held against it."""
+    state_time = StateTimes(evidence.snapshot).of(node)
+    times = evidence.snapshot.times.get(node.name)
+    if state_time is None or times is None:
+        return node.create_time
+    return times.state_since if state_time.is_earliest else state_time.since
 
 
 def _words(node: Node) -> str:

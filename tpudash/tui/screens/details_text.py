@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tpudash.domain.accelerator import load_catalog
 from tpudash.domain.masking import without_addresses
 from tpudash.domain.node import OWNER_LABEL
+from tpudash.store.state_times import StateTimes
 from tpudash.tui.looks import look_of
 from tpudash.tui.pane import Subject, SubjectKind
 from tpudash.tui.screens.overlay import Paragraphs
@@ -152,14 +153,15 @@ def _node_page(page: Paragraphs, subject: Subject, host: HostApp) -> None:
 
 def _node_sections(page: Paragraphs, node: Node, host: HostApp) -> None:
     now = host.context.now()
-    times = host.context.snapshot.times.get(node.name)
+    state_time = StateTimes(host.context.snapshot).of(node)
     is_watch = host.context.options.is_watch
     page.heading(f"Node {node.node_id}")
     page.field("name", node.name)
     page.field("project", project_of(node.name))
     page.field("zone", node.zone)
     look = look_of(node.state)
-    since = f"for {fmt.age(times.state_since, now)}" if times else ""
+    at_most = "at most " if state_time and state_time.is_earliest else ""
+    since = f"for {at_most}{fmt.age(state_time.since, now)}" if state_time else ""
     page.field("state", f"{host.mark_of(look)} {node.state} {since}", host.style_of(look.variable))
     page.field("health", node.health or "not given")
     if node.health_description:

@@ -15,6 +15,7 @@ from tpudash.domain.node import RUN_LABEL, NodeHealth
 from tpudash.domain.price import CostEstimate
 from tpudash.domain.request import FINISHED_REQUEST_STATES
 from tpudash.domain.run import RunState
+from tpudash.store.state_times import StateTimes
 from tpudash.tui.pane import Subject, SubjectKind
 from tpudash.tui.widgets.node_notes import Notes, request_note
 
@@ -39,7 +40,7 @@ class RowFacts:
 
     Attributes:
         state: The state's own word, verbatim.
-        since: When the state began, as far as was seen.
+        since: When the state began; of a node that was there before anybody looked, its creation.
         workers: Workers that the API lists, of `hosts`.
         note: One sentence: why it is so, and what can be done.
         costing: Returns the estimate at a time.
@@ -145,20 +146,26 @@ def build_groups(snapshot: Snapshot, hints: KeyHints, *, acts: bool = True) -> l
         acts: Whether the cloud can be changed from here, so that notes may say with which key.
     """
     notes = Notes(hints, acts=acts)
+    since = StateTimes(snapshot)
     nodes, requests, stones = _by_run(snapshot)
     gone = _gone_requests(snapshot)
     asked_for = {name for request in snapshot.requests.values() for name in request.node_names}
     groups = []
     for run in snapshot.runs.values():
         children = [
-            *(_node_facts(node, run, snapshot, asked_for, notes) for node in nodes[run.name]),
+            *(
+                _node_facts(node, run, snapshot, asked_for, notes, since)
+                for node in nodes[run.name]
+            ),
             *(_request_facts(request, snapshot) for request in requests[run.name]),
             *(_tombstone_facts(stone, run, notes) for stone in stones[run.name]),
             *(_gone_request_facts(stone, notes) for stone in gone[run.name]),
         ]
         head = _run_facts(run, nodes[run.name], stones[run.name], snapshot.times, notes)
         groups.append(Group(head, _as_children(children)))
-    groups += [Group(_node_facts(node, None, snapshot, asked_for, notes)) for node in nodes[None]]
+    groups += [
+        Group(_node_facts(node, None, snapshot, asked_for, notes, since)) for node in nodes[None]
+    ]
     groups += [Group(_request_facts(request, snapshot)) for request in requests[None]]
     groups += [Group(_tombstone_facts(stone, None, notes)) for stone in stones[None]]
     groups += [Group(_gone_request_facts(stone, notes)) for stone in gone[None]]
@@ -284,10 +291,16 @@ def _record_of(node: Node, run: Run | None) -> AttemptRecord | None:
 
 
 def _node_facts(
-    node: Node, run: Run | None, snapshot: Snapshot, asked_for: set[str], notes: Notes
+    node: Node,
+    run: Run | None,
+    snapshot: Snapshot,
+    asked_for: set[str],
+    notes: Notes,
+    since: StateTimes,
 ) -> RowFacts:
     record = _record_of(node, run)
     times = snapshot.times.get(node.name)
+    state_time = since.of(node)
 
     def costing(book: PriceBook, now: datetime) -> CostEstimate:
         return node_cost(node, times, record, book, now)
@@ -298,7 +311,7 @@ def _node_facts(
         name=node.node_id,
         state=node.state,
         health=node.health or "",
-        since=times.state_since if times else None,
+        since=state_time.since if state_time else None,
         accelerator_type=node.accelerator_type,
         scheduling=node.scheduling,
         zone=node.zone,

@@ -62,7 +62,8 @@ class NodesPane(Pane):
     help_text = (
         "Every run with its nodes below it, nodes that belong to no run, queued requests without "
         "a node, and nodes and requests that vanished (GONE) until {dismiss} "
-        "dismisses them. STEP is the newest step "
+        "dismisses them. AGE is the time in the state, and of a node that was there "
+        "before anybody looked, since its creation. STEP is the newest step "
         "of the target, HEARD how long ago the agent wrote, RISK the steps since the last "
         "checkpoint, $/H and COST an estimate: chips x dated price x time seen READY. "
         "? is an amount that nobody knows, ≥ a sum of which a part is unknown."
