@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainer.faults import ExitCode, TrainerError
+from trainer.packages import numbers_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,19 +30,8 @@ class Installed:
     libtpu: str | None
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-
-
 def preflight(
-    *, needs_tpu: bool, version: Callable[[str], str | None] = _version
+    *, needs_tpu: bool, version: Callable[[str], str | None] = version_of
 ) -> tuple[Installed, list[str]]:
     """Check the installed packages before anything imports TensorFlow.
 
@@ -70,7 +58,7 @@ def preflight(
     if needs_tpu:
         _check_tpu(installed)
     warnings = []
-    if not _OLDEST <= _numbers(tensorflow)[:2] <= _NEWEST:
+    if not _OLDEST <= numbers_of(tensorflow)[:2] <= _NEWEST:
         warnings.append(f"{wheel} {tensorflow} is untested; 2.18 to 2.21 are known to work")
     if len(found) > 1:
         names = ", ".join(f"{name} {number}" for name, number in found)
@@ -98,7 +86,7 @@ def _check_tpu(installed: Installed) -> None:
 
 
 def _too_new(libtpu: str) -> bool:
-    numbers = _numbers(libtpu)
+    numbers = numbers_of(libtpu)
     return numbers[:2] == (0, 0) and numbers >= _FIRST_LIBTPU_WITHOUT_SYMBOLS
 
 

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from trainer.faults import ExitCode, TrainerError
+from trainer.packages import numbers_of, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,17 +32,6 @@ class Installed:
     libtpu: str | None
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-
-
 def _libtpu_of_jax() -> str | None:
     """Return the libtpu that the installed JAX was built for, such as 0.0.17; None if untold."""
     try:
@@ -56,7 +46,7 @@ def preflight(
     *,
     needs_tpu: bool,
     remote: bool,
-    version: Callable[[str], str | None] = _version,
+    version: Callable[[str], str | None] = version_of,
     libtpu_of_jax: Callable[[], str | None] = _libtpu_of_jax,
 ) -> tuple[Installed, list[str]]:
     """Check the installed packages before anything imports JAX.
@@ -82,7 +72,7 @@ def preflight(
             f"libtpu {installed.libtpu} is not the {built_for} that jax {installed.jax} needs",
             _TPU_HINT,
         )
-    if OLDEST <= _numbers(installed.jax) <= NEWEST:
+    if OLDEST <= numbers_of(installed.jax)[:2] <= NEWEST:
         return installed, []
     return installed, [f"jax {installed.jax} is untested; 0.6 to 0.10 are known to work"]
 
@@ -98,7 +88,7 @@ def _installed(version: Callable[[str], str | None], *, remote: bool) -> Install
             f"install the recipe: pip install 'tpudash[trainer-jax]' here; on a TPU VM {_TPU_HINT}",
         )
     jax, jaxlib = str(found["jax"]), str(found["jaxlib"])
-    if _numbers(jax) != _numbers(jaxlib):
+    if numbers_of(jax)[:2] != numbers_of(jaxlib)[:2]:
         raise _wrong(
             f"jax {jax} and jaxlib {jaxlib} do not belong together", f"pip install -U jax=={jax}"
         )

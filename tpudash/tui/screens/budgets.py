@@ -6,25 +6,21 @@ import logging
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
-from textual.containers import Vertical
-from textual.content import Content
 
 from tpudash.cost.budgets import budget_state, describe
 from tpudash.cost.estimate import project_totals
 from tpudash.cost.lives import lives_of
 from tpudash.errors import TpudashError
 from tpudash.tui.screens.budget_editor import BudgetEditor
-from tpudash.tui.screens.overlay import Overlay
-from tpudash.tui.widgets.row_view import Column, RowView, columns_that_fit, header_of, row_of
-from tpudash.tui.widgets.span_view import Span, Spans, SpanView, wrap_words
-from tpudash.wording.format import dollars
+from tpudash.tui.screens.money_page import MoneyPage
+from tpudash.tui.widgets.row_view import Column, columns_that_fit, header_of, row_of
+from tpudash.tui.widgets.span_view import Span, Spans, wrap_words
 from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from tpudash.cost.budgets import BudgetState
@@ -52,8 +48,11 @@ ESTIMATE_NOTE: Final = (
 KEYS: Final = "n new  enter edit  r read again  esc closes"
 
 
-class BudgetsScreen(Overlay[None]):
+class BudgetsScreen(MoneyPage):
     """Reads once when it opens and after each change; estimates go on with what is known."""
+
+    page_title = "Budgets of this project"
+    page_keys = KEYS
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "new", show=False),
@@ -69,16 +68,6 @@ class BudgetsScreen(Overlay[None]):
         self._found: CoveringBudgets | None = None
         self._problem = ""
         self._states: dict[str, BudgetState] = {}
-
-    def compose(self) -> ComposeResult:
-        """Lay out the table and what is known of the selected budget."""
-        with Vertical(classes="dialog page") as box:
-            box.border_title = Content("Budgets of this project")
-            box.border_subtitle = Content(KEYS)
-            self._view = RowView(self, plain=self.host.context.options.ascii)
-            self._detail = SpanView(self._draw_detail, classes="money-detail")
-            yield self._view
-            yield self._detail
 
     def on_mount(self) -> None:
         """Ask for the budgets."""
@@ -119,18 +108,12 @@ class BudgetsScreen(Overlay[None]):
             rate = project_totals(snapshot, book, at).per_hour_usd
             found = (budget_state(one, lives, rate, at) for one in self._found.budgets)
             self._states = {state.budget.name: state for state in found}
-        self._view.sync()
-        self._detail.sync()
+        self.redraw()
 
     @property
     def _selected(self) -> Budget | None:
         state = self._states.get(self._view.selected)
         return state.budget if state else None
-
-    def on_row_view_moved(self, event: RowView.Moved) -> None:
-        """Tell about the budget that the cursor is on now."""
-        event.stop()
-        self._detail.sync()
 
     def action_new(self) -> None:
         """Open the form of a new budget."""
@@ -179,22 +162,17 @@ class BudgetsScreen(Overlay[None]):
             "COVERS": Span(str(budget.scope or "?"), "muted"),
             "PERIOD": Span(safe_text(budget.period, 40), "muted"),
             "AMOUNT": Span(_amount(budget)),
-            "ESTIMATE": Span(self._dollars(state.spent_usd, at_least=state.is_lower_bound)),
+            "ESTIMATE": Span(self.in_dollars(state.spent_usd, at_least=state.is_lower_bound)),
             "OF IT": Span(share, look, bool(state.crossed)),
-            "AT ITS END": Span(self._dollars(state.forecast_usd), "muted"),
+            "AT ITS END": Span(self.in_dollars(state.forecast_usd), "muted"),
             "ALERTS AT": Span(describe(budget.rules) or "-", "muted"),
         }
         return row_of(columns_that_fit(COLUMNS, width), cells)
 
-    def _dollars(self, amount: float | None, *, at_least: bool = False) -> str:
-        text = dollars(amount, at_least=at_least and amount is not None)
-        return text.replace("≥", ">=") if self.host.context.options.ascii else text
-
-    def _draw_detail(self, width: int, height: int) -> list[Spans]:
+    def about_selected(self) -> str:
+        """Return what is known of the selected budget, and what the estimate is."""
         state = self._states.get(self._view.selected)
-        words = ESTIMATE_NOTE if state is None else f"{self._about(state)} {ESTIMATE_NOTE}"
-        lines = wrap_words(words, max(1, width - 2))[:height]
-        return [(Span(" "), Span(line, "muted")) for line in lines]
+        return ESTIMATE_NOTE if state is None else f"{self._about(state)} {ESTIMATE_NOTE}"
 
     def _about(self, state: BudgetState) -> str:
         budget = state.budget
@@ -207,7 +185,7 @@ class BudgetsScreen(Overlay[None]):
             parts.append(f"It mails at {describe(budget.rules)} (forecast: of the forecast).")
         if budget.only_services:
             parts.append("It counts some services only.")
-        return safe_text(" ".join(parts), 600)
+        return " ".join(parts)
 
 
 def _amount(budget: Budget) -> str:

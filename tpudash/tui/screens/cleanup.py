@@ -6,25 +6,22 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
-from textual.containers import Vertical
-from textual.content import Content
 
 from tpudash.cost.cleanup import CleanupRules, cleanup_candidates, marked
 from tpudash.cost.lives import lives_of
 from tpudash.store.snapshot import NODES, RUNS, SourceState
 from tpudash.tui.looks import look_of
-from tpudash.tui.screens.overlay import Overlay
+from tpudash.tui.screens.money_page import MoneyPage
 from tpudash.tui.screens.plan import PlanDialog
-from tpudash.tui.widgets.row_view import Column, RowView, columns_that_fit, header_of, row_of
-from tpudash.tui.widgets.span_view import Span, Spans, SpanView, wrap_words
-from tpudash.wording.format import age, dollars
+from tpudash.tui.widgets.row_view import Column, columns_that_fit, header_of, row_of
+from tpudash.tui.widgets.span_view import Span, Spans, wrap_words
+from tpudash.wording.format import age
 from tpudash.wording.text import safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
 
-    from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from tpudash.cost.cleanup import Candidate
@@ -48,7 +45,7 @@ KEYS: Final = "space marks  a all ours  enter shows the plan  esc closes"
 NOTHING: Final = "Nothing is dead, leaked, idle or over its time."
 
 
-class CleanupScreen(Overlay[None]):
+class CleanupScreen(MoneyPage):
     """Marks what tpudash made; anything else only where the user marks that very row.
 
     Nothing is deleted from here: the plan is shown first, and wants its word typed.
@@ -57,6 +54,8 @@ class CleanupScreen(Overlay[None]):
         idle_for: For how long a node must have been of no use to be listed.
     """
 
+    page_title = "Clean up: dead, leaked, idle, over its time"
+    page_keys = KEYS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", show=False),
         Binding("a", "mark_ours", show=False),
@@ -71,16 +70,6 @@ class CleanupScreen(Overlay[None]):
         self._rows: dict[str, Candidate] = {}
         self._marked: set[str] = set()
         self._seen: set[str] = set()
-
-    def compose(self) -> ComposeResult:
-        """Lay out the table and the evidence of the selected row."""
-        with Vertical(classes="dialog page") as box:
-            box.border_title = Content("Clean up: dead, leaked, idle, over its time")
-            box.border_subtitle = Content(KEYS)
-            self._view = RowView(self, plain=self.host.context.options.ascii)
-            self._detail = SpanView(self._draw_detail, classes="money-detail")
-            yield self._view
-            yield self._detail
 
     def on_mount(self) -> None:
         """Show what there is."""
@@ -112,8 +101,7 @@ class CleanupScreen(Overlay[None]):
         fresh = [one for one in marked(found) if one.name not in self._seen]
         self._marked |= {one.name for one in fresh}
         self._seen |= self._rows.keys()
-        self._view.sync()
-        self._detail.sync()
+        self.redraw()
 
     def action_mark(self) -> None:
         """Mark or unmark the selected row."""
@@ -147,11 +135,6 @@ class CleanupScreen(Overlay[None]):
         title = f"Delete {names}{more}"
         self.host.push_screen(PlanDialog(self.host, self._operations, title, make_plan))
 
-    def on_row_view_moved(self, event: RowView.Moved) -> None:
-        """Tell about the row that the cursor is on now."""
-        event.stop()
-        self._detail.sync()
-
     # What the table asks for.
 
     def keys(self) -> Sequence[str]:
@@ -173,7 +156,7 @@ class CleanupScreen(Overlay[None]):
         chips = sum(one.chips or 0 for one in chosen)
         total = (
             Span(f"{len(chosen)} of {len(self._rows)} marked: ", "muted"),
-            Span(f"{self._dollars(rate, at_least=is_partial)}/h", "", True),
+            Span(f"{self.in_dollars(rate, at_least=is_partial)}/h", "", True),
             Span(f" and {chips} chips of quota given back; checkpoints stay", "muted"),
         )
         return [*lines, total, header_of(columns_that_fit(COLUMNS, width))]
@@ -204,7 +187,7 @@ class CleanupScreen(Overlay[None]):
             "NAME": Span(safe_text(one.name.rsplit("/", 1)[-1], 80), "", True),
             "WHY": Span(str(one.reason), "chart-warn"),
             "FOR": Span(since, "muted"),
-            "$/H": Span(self._dollars(one.per_hour_usd), "", True),
+            "$/H": Span(self.in_dollars(one.per_hour_usd), "", True),
             "CHIPS": Span(chips),
             "STATE": Span(f"{self.host.mark_of(one.state)} {state}", look_of(one.state).variable),
             "TYPE": Span(safe_text(one.accelerator_type, 40), "muted"),
@@ -213,17 +196,12 @@ class CleanupScreen(Overlay[None]):
         }
         return row_of(columns_that_fit(COLUMNS, width), cells)
 
-    def _dollars(self, amount: float | None, *, at_least: bool = False) -> str:
-        text = dollars(amount, at_least=at_least and amount is not None)
-        return text.replace("≥", ">=") if self.host.context.options.ascii else text
-
-    def _draw_detail(self, width: int, height: int) -> list[Spans]:
+    def about_selected(self) -> str:
+        """Return the evidence of the selected row."""
         one = self._rows.get(self._view.selected)
         if one is None:
-            return []
+            return ""
         made = "" if one.is_ours else " tpudash did not make it: only space marks it."
-        so_far = f", {dollars(one.accrued_usd)} so far" if one.accrued_usd else ""
+        so_far = f", {self.in_dollars(one.accrued_usd)} so far" if one.accrued_usd else ""
         kind = "node" if one.is_node else "queued resource"
-        words = f"{kind} {one.name.rsplit('/', 1)[-1]} ({one.state}{so_far}): {one.why}.{made}"
-        lines = wrap_words(safe_text(words, 600), max(1, width - 2))[:height]
-        return [(Span(" "), Span(line, "muted")) for line in lines]
+        return f"{kind} {one.name.rsplit('/', 1)[-1]} ({one.state}{so_far}): {one.why}.{made}"
