@@ -19,6 +19,7 @@ from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
+from tests.emulator_fixture import node_name
 from tpudash.clock import SystemClock
 from tpudash.gateways.connection import Connection, ConnectionOptions
 
@@ -202,3 +203,21 @@ def quota_failure(description: str) -> Any:
 async def never(_: Any) -> Any:
     """A handler that never answers."""
     await asyncio.get_running_loop().create_future()
+
+
+def node(name: str, **fields: Any) -> Any:
+    return raw_class(tpu_v2.Node)(name=name, **fields)
+
+
+def page(*names: str, token: str = "", unreachable: tuple[str, ...] = ()) -> Any:
+    return raw_class(tpu_v2.ListNodesResponse)(
+        nodes=[node(node_name(name)) for name in names],
+        next_page_token=token,
+        unreachable=unreachable,
+    )
+
+
+def zones(*names: str) -> Any:
+    return locations_pb2.ListLocationsResponse(
+        locations=[locations_pb2.Location(location_id=name) for name in names]
+    )

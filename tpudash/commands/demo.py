@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RUN: Final = "demo"
-STEPS: Final = 3_000
-CHECKPOINT_EVERY: Final = 100
+STEPS: Final = 30_000
+CHECKPOINT_EVERY: Final = 500
 SEED: Final = 7
 
 

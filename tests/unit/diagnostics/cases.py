@@ -7,7 +7,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.tui.factories import NOW, connect, list_nodes, make_entry, read_runs, report_source
+from tests.tui.factories import (
+    NOW,
+    add_logs,
+    connect,
+    list_nodes,
+    make_entry,
+    make_node,
+    read_runs,
+    report_source,
+)
 from tpudash.cost.prices import PriceBook
 from tpudash.diagnostics.evidence import Evidence, gather
 from tpudash.store.snapshot import SOURCES
@@ -80,3 +89,9 @@ def _run(name: str, given: Evidence) -> Finding:
     finding: Finding = module.check(given)
     assert finding.check_id == name.replace("_", "-")
     return finding
+
+
+def with_logs(name: str, run: Any, *entries: Any, **more: Any) -> Finding:
+    store = healthy_store()
+    add_logs(store, *entries)
+    return check_run(name, run, make_node(), store=store, **more)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.diagnostics.error_texts import CLOUD, EID, OTHER, Case, api_off, stock_out
+from tests.unit.diagnostics.error_texts import CLOUD, EID, Case, api_off, stock_out
+from tests.unit.diagnostics.error_texts_elsewhere import OTHER
 from tpudash.diagnostics.classifier import classify, classify_text
 from tpudash.diagnostics.classifier_codes import CODES
 from tpudash.domain.failure import CloudStatus, ErrorClass, Origin

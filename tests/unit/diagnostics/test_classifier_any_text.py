@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.diagnostics.error_texts import CLOUD, OTHER
+from tests.unit.diagnostics.error_texts import CLOUD
+from tests.unit.diagnostics.error_texts_elsewhere import OTHER
 from tpudash.diagnostics.classifier import LONGEST_EVIDENCE, classify, classify_text
 from tpudash.diagnostics.classifier_codes import CODES
 from tpudash.domain.failure import CloudStatus, ErrorClass, Origin
