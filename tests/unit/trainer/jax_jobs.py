@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.trainer.jobs import Events, events_in
+from tests.unit.trainer.jobs import Events, events_in, stop_after_save
 from trainer.events import EventWriter
 from trainer.jax_recipe.main import parse_for_jax
 from trainer.jax_recipe.workers import Workers
@@ -37,17 +37,8 @@ def run_jax_job(
     events = EventWriter(run="r", attempt=1, stdout=null, file=path)
 
     def make() -> Any:
-        engine: Any = make_engine(config, Workers(), tpu=False, tell=events.emit)
-        save = engine.save
-
-        def save_and_stop(step: int, *given: Any, **named: Any) -> Any:
-            done = save(step, *given, **named)
-            if step >= stop_at:
-                stop.ask("test")
-            return done
-
-        engine.save = save_and_stop
-        return engine
+        engine = make_engine(config, Workers(), tpu=False, tell=events.emit)
+        return stop_after_save(engine, stop_at, stop)
 
     try:
         code = Job(config, events, stop, make).execute()

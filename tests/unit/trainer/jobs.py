@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Events = dict[str, list[dict[str, Any]]]
 
 
-def _stop_after_save(engine: Any, step: int, stop: StopRequest) -> Any:
+def stop_after_save(engine: Any, step: int, stop: StopRequest) -> Any:
     """Have an engine ask to stop when it saves a step, as a notice in the middle would."""
     save = engine.save
 
@@ -62,7 +62,7 @@ def run_job(
     events = EventWriter(run="r", attempt=1, stdout=null, file=path)
 
     def make() -> Any:
-        return _stop_after_save(make_engine(config, events, None), stop_at, stop)
+        return stop_after_save(make_engine(config, events, None), stop_at, stop)
 
     try:
         code = Job(config, events, stop, make).execute()
